@@ -1,0 +1,54 @@
+# Two commands matter: `make demo` and `make test`. Both set everything up by themselves.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: help install demo test check format bench picture constraints clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+install: $(INSTALLED) ## create .venv with the package and all extras, pinned by constraints.txt
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed, but $(PYTHON) is older; set PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[all]"
+	@touch $(INSTALLED)
+
+demo: install ## train a network with CoCoLoss on the digits and print how far it has collapsed
+	$(BIN)/python examples/01_digits.py
+
+test: install ## run every test: the package, its docstrings, the README and the docs
+	$(BIN)/pytest
+
+check: install ## ruff, formatting, mypy --strict and the layer test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -q tests/test_layers.py
+
+format: install ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: install ## measure speed and memory beside the peers (several minutes)
+	$(BIN)/python bench/losses.py
+	$(BIN)/python bench/memory.py
+
+picture: install ## draw the README's picture
+	$(BIN)/python examples/02_collapse.py --out docs/images/collapse.png
+
+constraints: ## resolve the open ranges anew and pin what comes out
+	rm -rf .venv
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[all]"
+	@echo "# Made by 'make constraints': one set of versions that is known to work together." > constraints.txt
+	$(BIN)/pip freeze --exclude-editable | sed -E 's/\+cpu$$//' >> constraints.txt
+	@touch $(INSTALLED)
+
+clean: ## remove the environment and everything that tools left behind
+	rm -rf .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,78 @@
+"""Checks that several stages share. No torch here: arrays and plain numbers only."""
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any, SupportsFloat
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cocoloss.exceptions import CoCoError
+
+PRIORS_TOLERANCE = 1e-6  # room for priors that were summed in float32
+
+
+def check_integer(value: object, name: str, *, minimum: int) -> int:
+    """Return ``value`` as an int, or say which whole number was expected."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise CoCoError(f"{name} must be a whole number of at least {minimum}, not {value!r}")
+    if value < minimum:
+        raise CoCoError(f"{name} must be at least {minimum}, but is {value}")
+    return int(value)
+
+
+def check_n_classes(n_classes: object) -> int:
+    """Return the number of classes: there is nothing to tell apart below two."""
+    return check_integer(n_classes, "n_classes", minimum=2)
+
+
+def check_option(value: object, name: str, options: Iterable[str]) -> str:
+    """Return ``value`` if it is one of the named options."""
+    options = tuple(options)
+    if not isinstance(value, str) or value not in options:
+        raise CoCoError(f"{name} must be one of {', '.join(map(repr, options))}, not {value!r}")
+    return value
+
+
+def as_float_array(values: Any, name: str) -> NDArray[np.float64]:  # noqa: ANN401 - arrays, tensors, lists
+    """Return a float64 array from an array, a list or a torch tensor (which is detached)."""
+    if hasattr(values, "detach"):  # a tensor, recognised without importing torch
+        values = values.detach().cpu()
+        if str(values.dtype) == "torch.bfloat16":  # numpy has no bfloat16
+            values = values.float()
+        values = values.numpy()
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise CoCoError(f"{name} must hold numbers only: {error}") from error
+
+
+def check_priors(priors: ArrayLike, n_classes: int | None = None) -> NDArray[np.float64]:
+    """Return class priors: positive, one per class, summing to one.
+
+    Raises
+    ------
+    CoCoError
+        If they do not; the message gives the sum and the remedy.
+    """
+    priors = as_float_array(priors, "priors")
+    if priors.ndim != 1 or priors.size < 2:  # noqa: PLR2004 - two classes
+        raise CoCoError(
+            f"priors must be a vector with one value per class, for at least two classes, "
+            f"but has shape {priors.shape}"
+        )
+    if n_classes is not None and priors.size != n_classes:
+        raise CoCoError(f"priors has {priors.size} values for {n_classes} classes; give one each")
+    if not np.all(priors > 0):  # also catches NaN
+        bad = int(np.argmin(np.nan_to_num(priors, nan=-np.inf)))
+        raise CoCoError(
+            f"priors must be positive, but class {bad} has {priors[bad]}; "
+            f"leave out classes that the training data lacks"
+        )
+    total: SupportsFloat = priors.sum()
+    if abs(float(total) - 1) > PRIORS_TOLERANCE:
+        raise CoCoError(
+            f"priors must sum to one, but sum to {float(total):.6g}; "
+            f"divide class counts by the number of samples"
+        )
+    return priors / total

@@ -1,0 +1,32 @@
+import subprocess
+import sys
+
+import pytest
+
+import cocoloss
+
+
+def run(code):
+    return subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def test_importing_the_package_does_not_import_torch():
+    assert run("import cocoloss, sys; print('torch' in sys.modules)") == "False"
+
+
+@pytest.mark.parametrize("stage", ["exceptions", "geometry", "metrics"])
+def test_stages_without_networks_do_not_import_torch(stage):
+    assert run(f"import cocoloss.{stage}, sys; print('torch' in sys.modules)") == "False"
+
+
+@pytest.mark.parametrize("name", [n for n in cocoloss.__all__ if n != "__version__"])
+def test_every_public_name_loads_on_first_use(name):
+    assert getattr(cocoloss, name).__name__ == name
+    assert name in dir(cocoloss)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'CocoLoss'"):
+        cocoloss.CocoLoss  # noqa: B018
