@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from numbers import Integral
-from typing import Any, SupportsFloat
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,7 +34,7 @@ def check_option(value: object, name: str, options: Iterable[str]) -> str:
     return value
 
 
-def as_float_array(values: Any, name: str) -> NDArray[np.float64]:  # noqa: ANN401 - arrays, tensors, lists
+def as_float_array(values: Any, name: str) -> NDArray[np.float64]:
     """Return a float64 array from an array, a list or a torch tensor (which is detached)."""
     if hasattr(values, "detach"):  # a tensor, recognised without importing torch
         values = values.detach().cpu()
@@ -69,10 +69,10 @@ def check_priors(priors: ArrayLike, n_classes: int | None = None) -> NDArray[np.
             f"priors must be positive, but class {bad} has {priors[bad]}; "
             f"leave out classes that the training data lacks"
         )
-    total: SupportsFloat = priors.sum()
-    if abs(float(total) - 1) > PRIORS_TOLERANCE:
+    total = float(priors.sum())
+    if abs(total - 1) > PRIORS_TOLERANCE:
         raise CoCoError(
-            f"priors must sum to one, but sum to {float(total):.6g}; "
+            f"priors must sum to one, but sum to {total:.6g}; "
             f"divide class counts by the number of samples"
         )
-    return priors / total
+    return np.asarray(priors / total)

@@ -1,1 +1,17 @@
-"""."""
+"""Losses on embeddings, each exact, each called ``loss(embeddings, labels)``."""
+
+from cocoloss.losses.base import EmbeddingLoss
+from cocoloss.losses.chunks import backward_in_chunks
+from cocoloss.losses.coco import BalancedCoCoLoss, CoCoLoss, Components
+from cocoloss.losses.cross_entropy import CrossEntropyLoss
+from cocoloss.losses.dot_regression import DotRegressionLoss
+
+__all__ = [
+    "BalancedCoCoLoss",
+    "CoCoLoss",
+    "Components",
+    "CrossEntropyLoss",
+    "DotRegressionLoss",
+    "EmbeddingLoss",
+    "backward_in_chunks",
+]

@@ -1,1 +1,14 @@
-"""."""
+"""How far an embedding has contracted its classes and contrasted them: arrays in, numbers out."""
+
+from cocoloss.metrics.collapse import NeuralCollapse, neural_collapse
+from cocoloss.metrics.dispersity import NORMS, dispersity, dispersity_of
+from cocoloss.metrics.scatter import ClassMoments
+
+__all__ = [
+    "NORMS",
+    "ClassMoments",
+    "NeuralCollapse",
+    "dispersity",
+    "dispersity_of",
+    "neural_collapse",
+]

@@ -1,0 +1,115 @@
+"""Forward and backward pass of the CoCo loss, side by side with its peers.
+
+    python bench/losses.py            (about four minutes; --quick for a glance)
+
+One thread, float32, q = 32 and C = 10. Every peer gets the same embeddings and labels and gives
+the gradient with respect to the embeddings; cross-entropy also trains its linear layer.
+"""
+
+import argparse
+from collections.abc import Callable
+
+import torch
+from pytorch_metric_learning.losses import ContrastiveLoss, SupConLoss
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cocoloss.geometry import similarity
+from cocoloss.losses import CoCoLoss, coco
+from timing import interleaved, machine, readable, save, show
+
+SIZES = (8, 64, 256, 512, 1024, 2048, 4096, 8192, 65_536, 1_000_000)
+C, Q = 10, 32
+# Where a peer materialises pairs, larger batches take minutes or all of the memory.
+LARGEST = {"pairwise": 8192, "gram": 4096, "supcon": 1024, "contrastive": 1024}
+
+
+def pairwise(h: Tensor, y: Tensor, G: Tensor) -> Tensor:
+    """Write the printed formula as one would with autograd: all pairs at once."""
+    n = len(y)
+    squares = (h @ h.T - G[y][:, y]).square()
+    own = squares.diagonal().sum()
+    return (squares.sum() - own) / (n * (n + 1)) + own / n
+
+
+def contenders(n: int) -> dict[str, Callable[[], None]]:
+    """Return one training step of each loss on the same batch of ``n``."""
+    generator = torch.Generator().manual_seed(n)
+    h = torch.randn(n, Q, generator=generator).div(Q**0.5).requires_grad_()
+    y = torch.randint(0, C, (n,), generator=generator)
+    layer = nn.Linear(Q, C)
+    G = torch.tensor(similarity("simplex", C), dtype=torch.float32)
+    ours, supcon, contrastive = CoCoLoss(C), SupConLoss(), ContrastiveLoss()
+    losses = {
+        "coco": lambda: ours(h, y),
+        "cross-entropy": lambda: functional.cross_entropy(layer(h), y),
+        "pairwise": lambda: pairwise(h, y, G),
+        "gram": lambda: ours(h, y),
+        "supcon": lambda: supcon(h, y),
+        "contrastive": lambda: contrastive(h, y),
+    }
+
+    def step(name: str) -> None:
+        coco.PAIRWISE_LIMIT = n if name == "gram" else LIMIT
+        losses[name]().backward()
+        h.grad = None
+        layer.zero_grad()
+
+    return {name: (lambda name=name: step(name)) for name in losses if n <= LARGEST.get(name, n)}
+
+
+LIMIT = coco.PAIRWISE_LIMIT
+TARGETS = [
+    ("n=64: at most 2.5x cross-entropy", lambda r: r[64]["coco"] / r[64]["cross-entropy"], 2.5),
+    (
+        "n>=2048: at most 2x cross-entropy",
+        lambda r: max(r[n]["coco"] / r[n]["cross-entropy"] for n in r if n >= 2048),
+        2.0,
+    ),
+    (
+        "n=4096: at most 1/100 of the pairwise form",
+        lambda r: r[4096]["coco"] / r[4096]["pairwise"],
+        0.01,
+    ),
+]
+
+
+def main() -> None:
+    """Measure, print, and write results/losses.json."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the repeats, no file")
+    quick = parser.parse_args().quick
+    torch.set_num_threads(1)
+    seconds = 2.0 if quick else 20.0
+    results = {}
+    for n in SIZES:
+        print(f"n = {n:,} ...", flush=True)
+        results[n] = interleaved(contenders(n), seconds=seconds)
+
+    names = ["coco", "cross-entropy", "gram", "pairwise", "supcon", "contrastive"]
+    peers = names[1:]
+    rows = [
+        [f"{n:,}"]
+        + [readable(r[name]) if name in r else "-" for name in names]
+        + [f"{r['coco'] / r[peer]:.3g}" if peer in r else "-" for peer in peers]
+        for n, r in results.items()
+    ]
+    show(
+        f"forward + backward, q={Q}, C={C}, float32, {machine()['cpu']}, one thread",
+        ["n", *names, *(f"coco / {peer}" for peer in peers)],
+        rows,
+    )
+    targets = [
+        {"target": text, "limit": limit, "measured": float(measure(results))}
+        for text, measure, limit in TARGETS
+    ]
+    for t in targets:
+        verdict = "met" if t["measured"] <= t["limit"] else "MISSED"
+        print(f"{t['target']}: {t['measured']:.4g} ({verdict})")
+    if not quick:
+        record = {"seconds": {str(n): r for n, r in results.items()}, "targets": targets}
+        print(f"written: {save('losses', record).name}")
+
+
+if __name__ == "__main__":
+    main()

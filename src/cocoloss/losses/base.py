@@ -1,0 +1,223 @@
+"""What every loss is called with and gives back; no formula lives here."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, distributed, nn
+
+from cocoloss._validation import check_n_classes, check_option
+from cocoloss.exceptions import CoCoError
+
+REDUCTIONS = ("mean", "sum")
+HALF = (torch.float16, torch.bfloat16)
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+Labels = Tensor | ArrayLike | Sequence[int]
+
+
+class Batch(NamedTuple):
+    """A checked batch. K is the number of models: 1 if the embeddings came without that axis."""
+
+    embeddings: Tensor  # (K, n, q) in float32 or float64
+    labels: Tensor  # (K, n) int64
+    weight: Tensor | None  # (K, n) in the dtype of the embeddings
+
+
+class EmbeddingLoss(nn.Module, ABC):
+    """The contract of every loss: embeddings and labels in, a value and a gradient out.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes C; labels are 0, ..., C - 1.
+    reduction : {"mean", "sum"}
+        Whether the loss is normalised by the size of the batch.
+    process_group : torch.distributed.ProcessGroup or "world", optional
+        If given, the loss is the loss of the global batch over all ranks of the group, and the
+        gradients that ``DistributedDataParallel`` averages are the gradients of that loss.
+        "world" is resolved at the first call, so it may be given before
+        ``init_process_group``.
+
+    Notes
+    -----
+    Embeddings may carry a leading model axis, (K, n, q): K networks that train in lockstep, each
+    with its own batch. Labels and weights are then (K, n), or (n,) if the models share them, and
+    values are (K,).
+    """
+
+    def __init__(self, n_classes: int, *, reduction: str, process_group: Any) -> None:
+        super().__init__()
+        self.n_classes = check_n_classes(n_classes)
+        self.reduction = check_option(reduction, "reduction", REDUCTIONS)
+        if isinstance(process_group, str):
+            check_option(process_group, "process_group", ["world"])
+        self.process_group = process_group
+        self._constants: dict[Hashable, Tensor] = {}
+
+    @abstractmethod
+    def forward(
+        self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None = None
+    ) -> Tensor:
+        """Return the loss of a batch, ready for ``backward``.
+
+        Parameters
+        ----------
+        embeddings : Tensor of shape (n, q) or (K, n, q)
+            What the network gave.
+        labels : integer Tensor of shape (n,) or (K, n)
+            Classes, 0 to C - 1.
+        sample_weight : Tensor of shape (n,) or (K, n), optional
+            Non-negative weights.
+
+        Returns
+        -------
+        Tensor of shape () or (K,)
+
+        Raises
+        ------
+        CoCoError
+            If the batch does not fit; the message says what came and what to do.
+        """
+
+    @abstractmethod
+    def value_and_grad(
+        self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the loss and its gradient with respect to the embeddings, without autograd.
+
+        Parameters are those of :meth:`forward`. With a process group the gradient is the plain
+        derivative of the global loss; :meth:`forward` multiplies it by the number of ranks,
+        because ``DistributedDataParallel`` divides by it.
+
+        Returns
+        -------
+        value : Tensor of shape () or (K,)
+        gradient : Tensor of the shape and dtype of the embeddings
+        """
+
+    @abstractmethod
+    def n_terms(self, batch_size: int) -> int:
+        """Return how many terms the loss sums over a batch: the paper's measure of effort."""
+
+    def extra_repr(self) -> str:
+        """Say what ``print(loss)`` shows."""
+        return f"n_classes={self.n_classes}, reduction={self.reduction!r}"
+
+    def resolved_group(self) -> Any:
+        """Return the process group, or None if the loss is local."""
+        if self.process_group is None:
+            return None
+        if not (distributed.is_available() and distributed.is_initialized()):
+            raise CoCoError(
+                "the loss was given a process_group, but torch.distributed is not initialised; "
+                "call torch.distributed.init_process_group first, or leave process_group out"
+            )
+        return distributed.group.WORLD if self.process_group == "world" else self.process_group
+
+    def constant(
+        self, name: Hashable, make: Callable[[], NDArray[np.float64]], like: Tensor
+    ) -> Tensor:
+        """Return a constant of the loss in the dtype and on the device of the embeddings.
+
+        Kept in float64 and turned into a tensor once for each dtype and device, so that float64
+        embeddings get all digits and ``loss.to(...)`` has nothing to move.
+        """
+        key = (name, like.dtype, like.device)
+        if key not in self._constants:
+            self._constants[key] = torch.tensor(make(), dtype=like.dtype, device=like.device)
+        return self._constants[key]
+
+    def check_batch(
+        self,
+        embeddings: Tensor,
+        labels: Labels,
+        sample_weight: Tensor | None,
+        embedding_dim: int | None = None,
+    ) -> Batch:
+        """Return the batch in the form that the formulas take, or say what does not fit."""
+        h = _check_embeddings(embeddings, embedding_dim)
+        shape = h.shape[:-1]  # (K, n)
+        y = self.check_labels(labels).to(h.device)
+        return Batch(h, _fit(y, shape, "labels"), _check_weight(sample_weight, shape, h))
+
+    def check_labels(self, labels: Labels) -> Tensor:
+        """Return labels as int64, or say why they are not classes 0, ..., C - 1."""
+        y = labels if isinstance(labels, Tensor) else _as_tensor(labels, "labels")
+        if y.dtype not in INTEGERS and y.numel():
+            raise CoCoError(
+                f"labels must be integers from 0 to {self.n_classes - 1}, not {y.dtype}; "
+                f"use labels.long(), or scikit-learn's LabelEncoder for names"
+            )
+        y = y.long()
+        if y.numel():
+            low, high = (int(bound) for bound in torch.aminmax(y))
+            if low < 0 or high >= self.n_classes:
+                raise CoCoError(
+                    f"labels must be from 0 to {self.n_classes - 1} for {self.n_classes} classes, "
+                    f"but go from {low} to {high}; encode them as 0, ..., C - 1"
+                )
+        return y
+
+
+def _check_embeddings(embeddings: Tensor, embedding_dim: int | None) -> Tensor:
+    """Return embeddings as (K, n, q), in float32 at least: half precision only stores."""
+    if not isinstance(embeddings, Tensor):
+        raise CoCoError(f"embeddings must be a torch tensor, not {type(embeddings).__name__}")
+    if embeddings.dim() not in (2, 3):
+        raise CoCoError(
+            f"embeddings must have shape (n_samples, embedding_dim), or with a leading model axis "
+            f"(n_models, n_samples, embedding_dim), but have shape {tuple(embeddings.shape)}"
+        )
+    if not embeddings.is_floating_point():
+        raise CoCoError(f"embeddings must be real floating-point numbers, not {embeddings.dtype}")
+    q = embeddings.shape[-1]
+    if q == 0 or (embedding_dim is not None and q != embedding_dim):
+        expected = "at least 1" if embedding_dim is None else str(embedding_dim)
+        raise CoCoError(f"embedding_dim must be {expected}, but the embeddings have {q} columns")
+    if embeddings.dim() == 2:  # noqa: PLR2004
+        embeddings = embeddings.unsqueeze(0)
+    return embeddings.float() if embeddings.dtype in HALF else embeddings
+
+
+def _check_weight(weight: Tensor | None, shape: torch.Size, like: Tensor) -> Tensor | None:
+    if weight is None:
+        return None
+    w = weight if isinstance(weight, Tensor) else _as_tensor(weight, "sample_weight")
+    if w.requires_grad:
+        raise CoCoError("sample_weight is a constant here, but requires a gradient; detach it")
+    w = _fit(w.to(like.device, like.dtype), shape, "sample_weight")
+    if w.numel() and not bool((w >= 0).all() & w.isfinite().all()):
+        raise CoCoError("sample_weight must be finite and not negative")
+    return w
+
+
+def _as_tensor(values: object, name: str) -> Tensor:
+    try:
+        return torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise CoCoError(
+            f"{name} must be numbers in a tensor, an array or a list: {error}"
+        ) from error
+
+
+def _fit(values: Tensor, shape: torch.Size, name: str) -> Tensor:
+    """Return per-sample values as (K, n)."""
+    if values.shape == shape[1:]:
+        values = values.unsqueeze(0)
+        return values if shape[0] == 1 else values.expand(shape)
+    if values.shape != shape:
+        raise CoCoError(
+            f"{name} must have one value per sample, shape {tuple(shape[1:])}"
+            + (f" or {tuple(shape)}" if shape[0] != 1 else "")
+            + f", but has shape {tuple(values.shape)}"
+        )
+    return values
+
+
+def world_size(group: Any) -> int:
+    """Return the number of ranks that share a loss: 1 without a group."""
+    return 1 if group is None else distributed.get_world_size(group)

@@ -1,0 +1,208 @@
+r"""The pair sum from class moments: exact, at linear cost, on any number of chunks or machines.
+
+With the mass :math:`m_a` and the weighted mean :math:`\mu_a` of each class,
+:math:`W = \sum_i w_i (h_i - \mu_{y_i})(h_i - \mu_{y_i})^T` and
+:math:`B = \sum_a m_a \mu_a \mu_a^T`,
+
+.. math:: \sum_{ij} w_i w_j (\langle h_i, h_j\rangle - g_{y_i y_j})^2
+          = \sum_{ab} m_a m_b (\langle\mu_a, \mu_b\rangle - g_{ab})^2 + 2\,tr(BW) + tr(WW).
+
+Every term is non-negative, so nothing cancels when the classes have nearly collapsed.
+The derivation is in docs/theory.md. This module knows the formula, and no loss by name.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, distributed
+
+# Rows that are worked on at once. A block of embeddings then stays in the cache between the
+# steps (2x faster at a million rows), and sums in float32 stay short, hence accurate.
+BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class Moments:
+    """All that the loss and its gradient need to know about a batch, for each of K models."""
+
+    mass: Tensor  # (K, C)     summed weights of a class
+    means: Tensor  # (K, C, q)  zero where a class is absent
+    scatter: Tensor  # (K, q, q)  W
+    diagonal: Tensor  # (K,)       D = sum_i w_i^2 (|h_i|^2 - g_ii)^2
+    count: int  # N, rows
+
+    @cached_property
+    def sums(self) -> Tensor:
+        """Weighted sums of the classes, m_a mu_a, (K, C, q)."""
+        return self.mass.unsqueeze(-1) * self.means
+
+    @cached_property
+    def between(self) -> Tensor:
+        """B = sum_a m_a mu_a mu_a^T, (K, q, q)."""
+        return torch.bmm(self.means.mT, self.sums)
+
+
+class PairTerms(NamedTuple):
+    """The pair sum P, split by what it measures; each of shape (K,)."""
+
+    nc2: Tensor  # the class means do not have the target Gram matrix yet
+    nc1_between: Tensor  # 2 tr(BW): samples stray from their mean along the class means
+    nc1_within: Tensor  # tr(WW): samples stray from their mean at all
+
+
+def class_moments(h: Tensor, y: Tensor, w: Tensor | None, G: Tensor) -> Moments:
+    """Summarise a batch.
+
+    Parameters
+    ----------
+    h : Tensor of shape (K, n, q)
+    y : Tensor of shape (K, n)
+    w : Tensor of shape (K, n) or None for ones
+    G : Tensor of shape (C, C)
+        Target similarities; only the diagonal is needed here.
+    """
+    K, n, q = h.shape
+    C = G.shape[0]
+    rows = _model_rows(y, C)  # (K, n): row of each sample in a (K * C, q) table
+    mass, sums = h.new_zeros(K * C), h.new_zeros(K * C, q)
+    for s in _blocks(n, K):
+        index = rows[:, s].reshape(-1)
+        weight = h.new_ones(1).expand(len(index)) if w is None else w[:, s].reshape(-1)
+        weighted = h[:, s] if w is None else h[:, s] * w[:, s].unsqueeze(-1)
+        # Summed per block first: one running float32 sum over a million rows loses digits.
+        mass = mass + torch.zeros_like(mass).index_add_(0, index, weight)
+        sums = sums + torch.zeros_like(sums).index_add_(0, index, weighted.reshape(-1, q))
+    means = sums / _at_least_tiny(mass).unsqueeze(-1)
+
+    scatter, diagonal = h.new_zeros(K, q, q), h.new_zeros(K)
+    g = G.diagonal()
+    for s in _blocks(n, K):
+        block = h[:, s]
+        d = means.index_select(0, rows[:, s].reshape(-1)).view(K, -1, q).sub_(block)
+        r = _norm_residual(block, y[:, s], None if w is None else w[:, s], g)
+        scatter.baddbmm_(d.mT, d if w is None else d * w[:, s].unsqueeze(-1))
+        diagonal += torch.linalg.vecdot(r, r)
+    return Moments(mass.view(K, C), means.view(K, C, q), scatter, diagonal, n)
+
+
+def merge(a: Moments, b: Moments) -> Moments:
+    """Return the moments of two batches together (the pairwise update of Chan et al.)."""
+    mass = a.mass + b.mass
+    share = b.mass / _at_least_tiny(mass)  # (K, C); an absent class keeps mean zero
+    delta = b.means - a.means
+    between = (a.mass * share).unsqueeze(-1) * delta
+    return Moments(
+        mass,
+        a.means + share.unsqueeze(-1) * delta,
+        a.scatter + b.scatter + delta.mT @ between,
+        a.diagonal + b.diagonal,
+        a.count + b.count,
+    )
+
+
+def all_reduce(local: Moments, group: Any) -> Moments:
+    """Return the moments of the global batch, in C (q + 1) + q^2 numbers per model.
+
+    The class sums travel first, because the scatter must be taken about the global means.
+    """
+    K, _, q = local.means.shape
+    sums = torch.cat([local.mass.unsqueeze(-1), local.sums], dim=-1)
+    distributed.all_reduce(sums, group=group)
+    mass = sums[..., 0]
+    means = sums[..., 1:] / _at_least_tiny(mass).unsqueeze(-1)
+
+    away = local.means - means
+    scatter = local.scatter + away.mT @ (local.mass.unsqueeze(-1) * away)
+    # W is symmetric, so half of its q^2 places are free: they carry N and D.
+    message = scatter.triu()
+    scalars = torch.stack([torch.full_like(local.diagonal, local.count), local.diagonal], dim=-1)
+    spare = torch.tril_indices(q, q, -1, device=scatter.device)[:, :2]  # q < 3 has not two of them
+    if spare.shape[1] == scalars.shape[-1]:
+        message[:, spare[0], spare[1]] = scalars
+        distributed.all_reduce(message, group=group)
+        scalars = message[:, spare[0], spare[1]]
+    else:
+        flat = torch.cat([message.view(K, -1), scalars], dim=-1)
+        distributed.all_reduce(flat, group=group)
+        message, scalars = flat[:, :-2].view(K, q, q), flat[:, -2:]
+    upper = message.triu()
+    scatter = upper + upper.triu(1).mT
+    return Moments(mass, means, scatter, scalars[:, 1], round(float(scalars[0, 0])))
+
+
+def pair_terms(m: Moments, G: Tensor) -> PairTerms:
+    """Return the three parts of the pair sum P."""
+    off_target = torch.baddbmm(G.expand(m.mass.shape[0], -1, -1), m.means, m.means.mT, beta=-1)
+    nc2 = torch.bmm(off_target.square_(), m.mass.unsqueeze(-1)).squeeze(-1)  # (K, C)
+    W, B = m.scatter.flatten(1), m.between.flatten(1)
+    vecdot = torch.linalg.vecdot
+    return PairTerms(vecdot(nc2, m.mass), 2 * vecdot(B, W), vecdot(W, W))
+
+
+def gradient(
+    h: Tensor, y: Tensor, w: Tensor | None, G: Tensor, m: Moments, pairs: float, norms: float
+) -> Tensor:
+    """Return the gradient of ``pairs * P + norms * D`` for some rows of the batch behind ``m``.
+
+    dP/dh_i = 4 w_i (A h_i - t_{y_i}) with A = W + B and t_c = sum_b g_cb m_b mu_b, and
+    dD/dh_i = 4 w_i^2 (|h_i|^2 - g_ii) h_i: a row needs its own embedding and no other.
+    """
+    K, n, q = h.shape
+    A = m.scatter + m.between  # (K, q, q)
+    t = torch.matmul(G, m.sums).view(-1, q)  # (K * C, q)
+    rows = _model_rows(y, G.shape[0])
+    out = torch.empty_like(h)
+    for s in _blocks(n, K):
+        block, weight = h[:, s], None if w is None else w[:, s]
+        target = t.index_select(0, rows[:, s].reshape(-1)).view(K, -1, q)
+        r = _norm_residual(block, y[:, s], weight, G.diagonal())
+        grad = out[:, s]
+        if K == 1:  # writing through a slice needs one contiguous piece
+            torch.baddbmm(target, block, A, beta=-4 * pairs, alpha=4 * pairs, out=grad)
+        else:
+            grad.copy_(torch.baddbmm(target, block, A, beta=-4 * pairs, alpha=4 * pairs))
+        grad.addcmul_(block, r.unsqueeze(-1), value=4 * norms)
+        if weight is not None:
+            grad *= weight.unsqueeze(-1)
+    return out
+
+
+def differentiable_gradient(
+    h: Tensor, y: Tensor, w: Tensor | None, G: Tensor, pairs: float, norms: float
+) -> Tensor:
+    """Return the same gradient as a function of ``h`` that autograd can differentiate again."""
+    K, _, q = h.shape
+    weight = h.new_ones(()) if w is None else w.unsqueeze(-1)  # (K, n, 1)
+    weighted = weight * h
+    rows = _model_rows(y, G.shape[0])
+    sums = h.new_zeros(K * G.shape[0], q)
+    sums = sums.index_add(0, rows.reshape(-1), weighted.reshape(-1, q)).view(K, -1, q)
+    t = (G @ sums).reshape(-1, q)[rows.reshape(-1)].view_as(h)
+    r = h.square().sum(-1, keepdim=True) - G.diagonal()[y].unsqueeze(-1)
+    gradient: Tensor = pairs * (h @ (h.mT @ weighted) - t) + norms * weight * r * h
+    return 4 * weight * gradient
+
+
+def _norm_residual(h: Tensor, y: Tensor, w: Tensor | None, g: Tensor) -> Tensor:
+    """Return w_i (|h_i|^2 - g_ii), (K, n)."""
+    r = torch.linalg.vecdot(h, h).sub_(g.take(y))
+    return r if w is None else r.mul_(w)
+
+
+def _model_rows(y: Tensor, n_classes: int) -> Tensor:
+    """Return where each sample's class stands in a table of all models' classes, (K, n)."""
+    K = y.shape[0]
+    return y if K == 1 else y + n_classes * torch.arange(K, device=y.device).unsqueeze(-1)
+
+
+def _blocks(n: int, n_models: int) -> Iterator[slice]:
+    step = max(1, BLOCK // n_models)
+    return (slice(start, start + step) for start in range(0, n, step))
+
+
+def _at_least_tiny(mass: Tensor) -> Tensor:
+    """Return a divisor that leaves an absent class at zero instead of NaN."""
+    return mass.clamp_min(torch.finfo(mass.dtype).tiny)

@@ -1,0 +1,81 @@
+"""Labelled rows, the input of every metric: read, checked, and said clearly when unusable."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cocoloss._validation import as_float_array
+from cocoloss.exceptions import CoCoError
+
+
+def as_embeddings(embeddings: Any) -> NDArray[np.float64]:
+    """Return embeddings as a finite float64 array of shape (n, q)."""
+    rows = as_float_array(embeddings, "embeddings")
+    if rows.ndim != 2 or rows.shape[1] == 0:  # noqa: PLR2004 - a matrix
+        raise CoCoError(
+            f"embeddings must be a matrix of shape (n_samples, embedding_dim), "
+            f"but has shape {rows.shape}; reshape it to one row per sample"
+        )
+    check_finite(rows, "embeddings")
+    return rows
+
+
+def check_finite(values: NDArray[np.float64], name: str) -> None:
+    """Refuse NaN and infinity, and say where the first one is."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        first = int(np.argwhere(~finite)[0, 0])
+        raise CoCoError(
+            f"{name} must be finite, but row {first} holds NaN or infinity; "
+            f"drop such rows, or look for a training run that diverged"
+        )
+
+
+def as_labels(labels: Any, n_rows: int) -> NDArray[Any]:
+    """Return labels of any kind as a vector with one entry per row."""
+    if hasattr(labels, "detach"):  # a tensor, recognised without importing torch
+        labels = labels.detach().cpu().numpy()
+    vector: NDArray[Any] = np.asarray(labels)
+    if vector.ndim != 1:
+        raise CoCoError(
+            f"labels must be a vector with one class per row, but has shape {vector.shape}; "
+            f"flatten it, or take the argmax of one-hot rows"
+        )
+    if len(vector) != n_rows:
+        raise CoCoError(f"{len(vector)} labels came with {n_rows} embeddings; give one label each")
+    return vector
+
+
+def encode_labels(labels: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
+    """Return the sorted classes among the labels, and the position of every label in them."""
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise CoCoError(
+            f"labels must be of one kind that can be sorted, such as all integers or all strings; "
+            f"convert them first ({error})"
+        ) from error
+    found = classes.tolist()
+    if any(label != label for label in found):  # noqa: PLR0124 - only NaN differs from itself
+        raise CoCoError("labels hold NaN; drop the rows that have no class")
+    return found, codes
+
+
+def as_sample_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
+    """Return one finite, non-negative weight per row; ones when none are given."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = as_float_array(sample_weight, "sample_weight")
+    if weights.shape != (n_rows,):
+        raise CoCoError(
+            f"sample_weight has shape {weights.shape} for {n_rows} embeddings; give one weight each"
+        )
+    check_finite(weights, "sample_weight")
+    if (weights < 0).any():
+        first = int(np.argmax(weights < 0))
+        raise CoCoError(
+            f"sample_weight must not be negative, but row {first} has {weights[first]}; "
+            f"use 0 to leave a row out"
+        )
+    return weights

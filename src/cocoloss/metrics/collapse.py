@@ -1,0 +1,201 @@
+"""Neural collapse: four properties of a trained embedding, each measured by how far it is from 0.
+
+After Papyan, Han and Donoho (2020), "Prevalence of neural collapse during the terminal phase of
+deep learning training". The loss that led there is not asked for.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from cocoloss._validation import as_float_array
+from cocoloss.exceptions import CoCoError
+from cocoloss.geometry import etf_distance
+from cocoloss.metrics._rows import as_embeddings, as_labels, check_finite, encode_labels
+from cocoloss.metrics.dispersity import dispersity_of
+from cocoloss.metrics.scatter import EPSILON, ClassMoments
+
+DISTANCES_AT_ONCE = 2**20  # 8 MB of float64, however many rows there are
+
+
+class NeuralCollapse(NamedTuple):
+    """How far an embedding is from neural collapse; 0 everywhere is full collapse.
+
+    Attributes
+    ----------
+    nc1 : float
+        Variability within classes, Tr(Sigma_W Sigma_B^+) / C; infinity when the class means
+        coincide.
+    nc2 : float
+        Frobenius distance of the Gram matrix of the centred class means, scaled to norm one,
+        from that of the simplex.
+    nc2_norms : float
+        Standard deviation of the norms of the centred class means, divided by their mean.
+    nc2_angles : float
+        Mean over pairs of classes of abs(cos + 1/(C - 1)), with the cosine between the
+        centred class means.
+    nc3 : float or None
+        Squared Frobenius distance between the classifier's weights and the centred class
+        means, each scaled to norm one; ``None`` without a classifier.
+    nc4 : float
+        Share of rows that the nearest class mean decides differently from the classifier, or,
+        without a classifier, differently from their label.
+    """
+
+    nc1: float
+    nc2: float
+    nc2_norms: float
+    nc2_angles: float
+    nc3: float | None
+    nc4: float
+
+
+def neural_collapse(
+    embeddings: Any,
+    labels: Any,
+    weights: Any = None,
+    bias: Any = None,
+) -> NeuralCollapse:
+    """Measure neural collapse, NC1 to NC4.
+
+    Parameters
+    ----------
+    embeddings : array-like or tensor of shape (n, q)
+        One row per sample: the last layer before the classifier.
+    labels : array-like or tensor of shape (n,)
+        The class of each row; at least two classes.
+    weights : array-like or tensor of shape (C, q), optional
+        Weights of the linear classifier on the embeddings, one row per class among the labels,
+        in the order of the sorted classes.
+    bias : array-like or tensor of shape (C,), optional
+        Its bias; 0 by default.
+
+    Returns
+    -------
+    NeuralCollapse
+        A named tuple of ``nc1``, ``nc2``, ``nc2_norms``, ``nc2_angles``, ``nc3`` and ``nc4``.
+
+    Raises
+    ------
+    CoCoError
+        If the rows are unusable, there is only one class, or the classifier does not fit.
+
+    Notes
+    -----
+    Class means are centred at their own unweighted mean, so that NC2 and NC3 do not depend on
+    how many rows a class has. When all class means coincide they form no shape: ``nc2`` is
+    then 1, the simplex's distance from the zero matrix, while ``nc2_norms``, ``nc2_angles`` and
+    ``nc3`` are NaN. So is ``nc3`` for weights that are all zero. A single class mean at the
+    centre has no direction, and counts as orthogonal to the others.
+    Rows at equal distances from several class means go to the lowest class, and equal scores
+    of the classifier likewise.
+
+    Examples
+    --------
+    >>> from cocoloss.metrics import neural_collapse
+    >>> embeddings = [[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]]
+    >>> result = neural_collapse(embeddings, ["a", "a", "b"], weights=[[2.0, 0.0], [-2.0, 0.0]])
+    >>> result.nc1, round(result.nc2, 12), round(result.nc3, 12), result.nc4
+    (0.0, 0.0, 0.0, 0.0)
+    """
+    rows = as_embeddings(embeddings)  # (n, q)
+    labels = as_labels(labels, len(rows))
+    moments = ClassMoments().update(rows, labels)
+    nc1 = dispersity_of(moments, "pinv") / len(moments.classes)  # refuses a single class
+    means = moments.means  # (C, q)
+    weights, bias = _as_classifier(weights, bias, means.shape, moments.classes.tolist())
+
+    # NOTE[PAPER]: NC2 and NC3 are printed for means that are not centred. On the simplex, whose
+    # vertices sum to zero, both agree; elsewhere Papyan et al. centre, at mu_G. We centre at the
+    # mean of the class means, which class imbalance does not move.
+    centred = means - means.mean(axis=0)
+    nc2_norms = nc2_angles = float("nan")
+    nc3 = None if weights is None else float("nan")
+    if moments.means_coincide:
+        centred[:] = 0  # what is left is rounding, not a shape
+    else:
+        nc2_norms = _norm_variation(centred)
+        nc2_angles = _angle_deviation(centred)
+        if weights is not None and weights.any():
+            nc3 = _misalignment(weights, centred)
+    nc4 = _disagreement(rows, labels, means, weights, bias)
+    return NeuralCollapse(nc1, etf_distance(centred), nc2_norms, nc2_angles, nc3, nc4)
+
+
+def _as_classifier(
+    weights: Any,
+    bias: Any,
+    shape: tuple[int, ...],
+    classes: list[Any],
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64]]:
+    """Return the classifier's weights, if there are any, and its bias, zero by default."""
+    n_classes, embedding_dim = shape
+    if weights is None:
+        if bias is not None:
+            raise CoCoError("bias came without weights; give the weights of the classifier too")
+        return None, np.zeros(n_classes)
+    weights = as_float_array(weights, "weights")
+    if weights.shape != (n_classes, embedding_dim):
+        raise CoCoError(
+            f"weights must have shape {(n_classes, embedding_dim)}, one row for each of the "
+            f"classes {classes[0]!r} to {classes[-1]!r} among the labels, but has shape "
+            f"{weights.shape}; keep the rows of these classes, and write a binary classifier "
+            f"with the single row w as the two rows -w and w"
+        )
+    check_finite(weights, "weights")
+    if bias is None:
+        return weights, np.zeros(n_classes)
+    bias = as_float_array(bias, "bias")
+    if bias.shape != (n_classes,):
+        raise CoCoError(
+            f"bias must have shape {(n_classes,)}, but has shape {bias.shape}; give one per class"
+        )
+    check_finite(bias, "bias")
+    return weights, bias
+
+
+def _norm_variation(centred: NDArray[np.float64]) -> float:
+    norms = np.linalg.norm(centred, axis=1)
+    return float(norms.std() / norms.mean())
+
+
+def _angle_deviation(centred: NDArray[np.float64]) -> float:
+    n_classes = len(centred)
+    norms = np.linalg.norm(centred, axis=1, keepdims=True)
+    has_direction = norms > n_classes * EPSILON * norms.max()
+    units = np.divide(centred, norms, out=np.zeros_like(centred), where=has_direction)
+    deviation = np.abs(units @ units.T + 1 / (n_classes - 1))  # (C, C)
+    np.fill_diagonal(deviation, 0)  # a class is no pair with itself
+    return float(deviation.sum() / (n_classes * (n_classes - 1)))
+
+
+def _misalignment(weights: NDArray[np.float64], centred: NDArray[np.float64]) -> float:
+    # NOTE[PAPER]: self-duality is printed row by row, w_c/|w_c| = mu_c/|mu_c|. As in Papyan et
+    # al. the two matrices are compared as a whole, so that rows of unequal norms count too.
+    gap = weights / np.linalg.norm(weights) - centred / np.linalg.norm(centred)
+    return float(np.sum(gap**2))
+
+
+def _disagreement(
+    rows: NDArray[np.float64],
+    labels: NDArray[Any],
+    means: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    bias: NDArray[np.float64],
+) -> float:
+    """Return the share of rows on which the nearest mean and the other rule differ."""
+    _, decisions = encode_labels(labels)
+    step = max(1, DISTANCES_AT_ONCE // len(means))
+    n_differ = 0
+    for start in range(0, len(rows), step):
+        chunk = slice(start, start + step)
+        # Squares of differences, not |h|^2 - 2<h, mu> + |mu|^2, whose rounding breaks ties.
+        nearest = cdist(rows[chunk], means, "sqeuclidean").argmin(axis=1)
+        if weights is None:
+            decided = decisions[chunk]
+        else:
+            decided = (rows[chunk] @ weights.T + bias).argmax(axis=1)
+        n_differ += int(np.count_nonzero(nearest != decided))
+    return n_differ / len(rows)

@@ -1,0 +1,288 @@
+"""Class means and scatter matrices, gathered in one pass from chunks of any size and order.
+
+What is made of the moments, dispersity or neural collapse, is not this file's business.
+"""
+
+from itertools import count
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array
+
+from cocoloss.exceptions import CoCoError
+from cocoloss.metrics._rows import as_embeddings, as_labels, as_sample_weight, encode_labels
+
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+class _Part(NamedTuple):
+    """Moments on their way into an accumulator."""
+
+    classes: list[Any]
+    origin: NDArray[np.float64]  # (q,)
+    counts: NDArray[np.integer[Any]]  # (C,)
+    masses: NDArray[np.float64]  # (C,)
+    means: NDArray[np.float64]  # (C, q), relative to the origin
+    scatter: NDArray[np.float64]  # (q, q), N Sigma_W
+
+
+class ClassMoments:
+    r"""Counts, means and covariances of labelled embeddings, accumulated in float64.
+
+    Feed it chunks with :meth:`update`, join accumulators of different workers with
+    :meth:`merge`. Chunk sizes, order and grouping do not change the result beyond rounding,
+    and a large common offset of the embeddings costs no digits. Memory is one mean per class
+    and one q x q matrix, whatever the number of rows.
+
+    Attributes
+    ----------
+    n_samples : int
+        Rows seen so far. A row of weight zero counts as not seen.
+    classes : ndarray of shape (C,)
+        The labels seen so far, sorted; every other result has its rows in this order.
+    counts : ndarray of shape (C,)
+        Rows of each class.
+    masses : ndarray of shape (C,)
+        Summed weights of each class, m_c; equal to ``counts`` without weights.
+    means : ndarray of shape (C, q)
+        Class means, mu_c.
+    global_mean : ndarray of shape (q,)
+        Mean of all rows, mu_G.
+    within, between, total : ndarray of shape (q, q)
+        The covariances Sigma_W, Sigma_B and Sigma_T.
+    means_coincide : bool
+        Whether the class means differ by no more than rounding.
+
+    Notes
+    -----
+    With N the number of rows, or their summed weight,
+
+    .. math::
+
+        \Sigma_W = \frac1N \sum_c \sum_i (h_{i,c} - \mu_c)(h_{i,c} - \mu_c)^\top, \quad
+        \Sigma_B = \frac1C \sum_c (\mu_c - \mu_G)(\mu_c - \mu_G)^\top, \quad
+        \Sigma_T = \frac1N \sum_c \sum_i (h_{i,c} - \mu_G)(h_{i,c} - \mu_G)^\top.
+
+    Every class weighs the same in :math:`\Sigma_B`, every row in :math:`\mu_G`: so
+    :math:`\Sigma_T = \Sigma_W + \Sigma_B` holds for balanced classes only.
+
+    Examples
+    --------
+    >>> from cocoloss.metrics import ClassMoments
+    >>> moments = ClassMoments()
+    >>> moments.update([[1.0, 0.0], [3.0, 0.0]], ["cat", "cat"])
+    ClassMoments(n_samples=2, n_classes=1, embedding_dim=2)
+    >>> moments.update([[0.0, 1.0]], ["ant"]).classes
+    array(['ant', 'cat'], dtype='<U3')
+    >>> moments.means
+    array([[0., 1.],
+           [2., 0.]])
+    """
+
+    def __init__(self) -> None:
+        # Class -> row of the arrays below, in order of discovery: a new class appends a row.
+        self._index: dict[Any, int] = {}
+        # The first row ever seen. Means are kept relative to it, so that differences of means,
+        # on which merging and Sigma_B rest, are taken between small numbers.
+        self._origin: NDArray[np.float64] | None = None  # (q,)
+        self._counts = np.zeros(0, dtype=np.int64)  # (C,)
+        self._masses = np.zeros(0)  # (C,)
+        self._means = np.zeros((0, 0))  # (C, q), relative to the origin
+        self._scatter = np.zeros((0, 0))  # (q, q), N Sigma_W
+
+    def update(self, embeddings: Any, labels: Any, sample_weight: Any = None) -> Self:
+        """Add a chunk of rows.
+
+        Parameters
+        ----------
+        embeddings : array-like or tensor of shape (n, q)
+            Rows of finite numbers in any floating type; n may be zero.
+        labels : array-like or tensor of shape (n,)
+            The class of each row: integers, strings, or anything else that sorts.
+        sample_weight : array-like or tensor of shape (n,), optional
+            Non-negative weights; 1 each by default.
+
+        Returns
+        -------
+        ClassMoments
+            This accumulator.
+
+        Raises
+        ------
+        CoCoError
+            If the chunk cannot be used; the accumulator is then as it was before.
+        """
+        rows = as_embeddings(embeddings)  # (n, q)
+        labels = as_labels(labels, len(rows))
+        weights = as_sample_weight(sample_weight, len(rows))
+        if self._origin is not None and len(self._origin) != rows.shape[1]:
+            raise _dimension_error(rows.shape[1], len(self._origin))
+        present = weights > 0  # a class of weight zero has no mean, so such rows are left out
+        if not present.all():
+            rows, labels, weights = rows[present], labels[present], weights[present]
+        if not len(rows):
+            return self
+        classes, codes = encode_labels(labels)
+        origin = rows[0].copy() if self._origin is None else self._origin
+        deviations = rows - origin  # (n, q), not yet centred; also spares the caller's array
+        # One non-zero per column: class sums in O(n q) without an (n, C) array.
+        membership = csc_array(
+            (weights, codes, np.arange(len(rows) + 1)), shape=(len(classes), len(rows))
+        )
+        counts = np.bincount(codes)
+        masses = np.bincount(codes, weights=weights).astype(np.float64, copy=False)
+        means = (membership @ deviations) / masses[:, None]  # (C, q)
+        deviations -= means[codes]
+        deviations *= np.sqrt(weights)[:, None]
+        self._absorb(_Part(classes, origin, counts, masses, means, deviations.T @ deviations))
+        return self
+
+    def merge(self, other: "ClassMoments") -> Self:
+        """Add everything another accumulator has seen; the other one stays as it is."""
+        if other.n_samples:
+            self._absorb(other._seen_from(self._origin))  # noqa: SLF001 - one of our own kind
+        return self
+
+    def __add__(self, other: "ClassMoments") -> "ClassMoments":
+        if not isinstance(other, ClassMoments):
+            return NotImplemented
+        return ClassMoments().merge(self).merge(other)
+
+    def __repr__(self) -> str:
+        return (
+            f"ClassMoments(n_samples={self.n_samples}, n_classes={len(self._index)}, "
+            f"embedding_dim={self._means.shape[1]})"
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows seen so far."""
+        return int(self._counts.sum())
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """Sorted labels, of shape (C,)."""
+        self._require_origin()
+        labels = sorted(self._index)
+        if isinstance(labels[0], bool | int | float | str):
+            return np.asarray(labels)
+        return np.fromiter(labels, dtype=object, count=len(labels))  # a tuple is one label
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Rows per class, of shape (C,)."""
+        return self._counts[self._order()]
+
+    @property
+    def masses(self) -> NDArray[np.float64]:
+        """Summed weights per class, of shape (C,)."""
+        return self._masses[self._order()]
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """Class means, of shape (C, q)."""
+        return self._require_origin() + self._means[self._order()]
+
+    @property
+    def global_mean(self) -> NDArray[np.float64]:
+        """Mean of all rows, of shape (q,)."""
+        return self._require_origin() + self._relative_global_mean()
+
+    @property
+    def within(self) -> NDArray[np.float64]:
+        """Within-class covariance Sigma_W, of shape (q, q)."""
+        self._require_origin()
+        within: NDArray[np.float64] = self._scatter / self._masses.sum()
+        return within
+
+    @property
+    def between(self) -> NDArray[np.float64]:
+        """Between-class covariance Sigma_B, of shape (q, q)."""
+        centred = self._means - self._relative_global_mean()
+        return (centred.T @ centred) / len(centred)
+
+    @property
+    def total(self) -> NDArray[np.float64]:
+        """Covariance of all rows around their mean, Sigma_T, of shape (q, q)."""
+        centred = self._means - self._relative_global_mean()
+        centred *= np.sqrt(self._masses / self._masses.sum())[:, None]
+        return self.within + centred.T @ centred
+
+    @property
+    def means_coincide(self) -> bool:
+        """Whether the class means differ by no more than rounding."""
+        # A mean of N rows carries an error of about sqrt(N) epsilon times their spread.
+        rounding = 64 * self.n_samples * EPSILON**2
+        return bool(np.trace(self.between) <= rounding * np.trace(self.total))
+
+    def _seen_from(self, origin: NDArray[np.float64] | None) -> _Part:
+        """Return our moments relative to another origin, or to our own if there is none."""
+        own = self._require_origin()
+        origin = own if origin is None else origin
+        if len(origin) != len(own):
+            raise _dimension_error(len(own), len(origin))
+        means = self._means + (own - origin)
+        return _Part(list(self._index), origin, self._counts, self._masses, means, self._scatter)
+
+    def _absorb(self, part: _Part) -> None:
+        """Add moments relative to our own origin, or to any origin if we have none yet.
+
+        Two parts of one class, a and b, join as Chan, Golub and LeVeque (1983) have it:
+        mu = mu_a + (m_b / m) delta and S = S_a + S_b + (m_a m_b / m) delta delta^T,
+        with delta = mu_b - mu_a. Both terms of S are non-negative: nothing cancels.
+        """
+        rows = self._rows_of(part.classes, embedding_dim=len(part.origin))
+        self._origin = part.origin
+        before = self._masses[rows]
+        after = before + part.masses
+        share = part.masses / after  # before the masses change: the part may be ourselves
+        delta = part.means - self._means[rows]  # (c, q)
+        self._means[rows] += delta * share[:, None]
+        self._masses[rows] = after
+        self._counts[rows] += part.counts
+        delta *= np.sqrt(before * share)[:, None]
+        self._scatter = self._scatter + part.scatter + delta.T @ delta
+
+    def _rows_of(self, classes: list[Any], *, embedding_dim: int) -> NDArray[np.intp]:
+        """Return where each class is stored, after making room for those not seen before."""
+        new = [label for label in classes if label not in self._index]
+        if new:
+            try:
+                sorted([*self._index, *new])
+            except TypeError as error:
+                raise CoCoError(
+                    f"the new class {new[0]!r} cannot be sorted among the earlier ones, such as "
+                    f"{next(iter(self._index))!r}; give labels of one kind in every chunk"
+                ) from error
+            self._index.update(zip(new, count(len(self._index)), strict=False))
+            missing = np.zeros(len(new))
+            self._counts = np.append(self._counts, missing.astype(np.int64))
+            self._masses = np.append(self._masses, missing)
+            self._means = np.vstack(
+                [self._means.reshape(-1, embedding_dim), np.zeros((len(new), embedding_dim))]
+            )
+            self._scatter = self._scatter if self._scatter.size else np.zeros((embedding_dim,) * 2)
+        return np.array([self._index[label] for label in classes], dtype=np.intp)
+
+    def _order(self) -> NDArray[np.intp]:
+        """Return the stored rows in the order of the sorted classes."""
+        self._require_origin()
+        return np.array([self._index[label] for label in sorted(self._index)], dtype=np.intp)
+
+    def _relative_global_mean(self) -> NDArray[np.float64]:
+        self._require_origin()
+        mean: NDArray[np.float64] = self._masses @ self._means / self._masses.sum()
+        return mean
+
+    def _require_origin(self) -> NDArray[np.float64]:
+        if self._origin is None:
+            raise CoCoError("no rows seen yet; call update with embeddings and labels first")
+        return self._origin
+
+
+def _dimension_error(given: int, before: int) -> CoCoError:
+    return CoCoError(
+        f"embeddings of dimension {given} cannot join those of dimension {before} seen before; "
+        f"use one ClassMoments per embedding"
+    )

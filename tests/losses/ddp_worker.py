@@ -1,0 +1,131 @@
+"""Run under torchrun by test_distributed.py: every rank checks the loss of the global batch.
+
+All ranks know the whole batch; each trains on its own shard, whose sizes are given. The gradient
+that DistributedDataParallel averages must be the gradient of the loss of the whole batch in one
+process.
+"""
+
+import sys
+
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from cocoloss.losses import (
+    BalancedCoCoLoss,
+    CoCoLoss,
+    CrossEntropyLoss,
+    DotRegressionLoss,
+    backward_in_chunks,
+)
+
+C, D = 5, 6
+PRIORS = [0.4, 0.3, 0.1, 0.1, 0.1]
+
+
+def losses(q):
+    yield "coco", lambda **k: CoCoLoss(C, **k)
+    yield "packing", lambda **k: CoCoLoss(C, similarity="packing", **k)
+    yield "sum", lambda **k: CoCoLoss(C, reduction="sum", **k)
+    yield "balanced", lambda **k: BalancedCoCoLoss(PRIORS, **k)
+    yield "dot regression", lambda **k: DotRegressionLoss(C, q, random_state=0, **k)
+    yield (
+        "cross-entropy",
+        lambda **k: CrossEntropyLoss(C, q, class_weight=[1.0, 2.0, 3.0, 4.0, 5.0], **k),
+    )
+
+
+def gradients(*modules):
+    return torch.cat([p.grad.flatten() for m in modules for p in m.parameters()])
+
+
+def close(a, b, what):
+    torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-14, msg=lambda m: f"{what}: {m}")
+
+
+def compare(name, make, network, data, mine, *, weighted):
+    x, y, w = data if weighted else (*data[:2], None)
+    shard = [None if part is None else part[mine] for part in (x, y, w)]
+
+    torch.manual_seed(1)  # cross-entropy's own layer
+    alone = make().double()
+    expected = alone(network(x), y, w)
+    network.zero_grad()
+    expected.backward()
+    expected_gradient = gradients(network, alone).clone()
+
+    torch.manual_seed(1)
+    loss = make(process_group="world").double()
+    has_layer = bool(list(loss.parameters()))
+    # A loss with a layer of its own trains inside the wrapped module.
+    parallel = DistributedDataParallel(network)
+    wrapped_loss = DistributedDataParallel(loss) if has_layer else loss
+    network.zero_grad()
+    value = wrapped_loss(parallel(shard[0]), *shard[1:])
+    value.backward()
+    close(value.detach(), expected.detach(), f"{name} value")
+    close(gradients(network, loss), expected_gradient, f"{name} gradient")
+
+    _, gradient = loss.value_and_grad(network(shard[0]).detach(), *shard[1:])
+    _, whole = alone.value_and_grad(network(x).detach(), y, w)
+    close(gradient, whole[mine], f"{name} closed form")
+
+    if not has_layer:
+        network.zero_grad()
+        value = backward_in_chunks(parallel, loss, shard[0], shard[1], 3, shard[2])
+        close(value, expected.detach(), f"{name} value in chunks")
+        close(gradients(network), expected_gradient, f"{name} gradient in chunks")
+    if isinstance(loss, CoCoLoss):
+        ours = loss.components(network(shard[0]), *shard[1:])
+        close(list(ours), list(alone.components(network(x), y, w)), f"{name} components")
+
+
+def numbers_sent(loss, h, y):
+    """Count what goes through all_reduce during one forward and backward pass."""
+    sent = []
+    original = distributed.all_reduce
+
+    def counting(tensor, *args, **kwargs):
+        sent.append(tensor.numel())
+        return original(tensor, *args, **kwargs)
+
+    distributed.all_reduce = counting
+    try:
+        loss(h.requires_grad_(), y).backward()
+    finally:
+        distributed.all_reduce = original
+    return sum(sent)
+
+
+def main():
+    sizes = [int(size) for size in sys.argv[1].split(",")]
+    distributed.init_process_group("gloo")
+    rank = distributed.get_rank()
+    assert distributed.get_world_size() == len(sizes)
+    start = sum(sizes[:rank])
+    mine = slice(start, start + sizes[rank])
+    n = sum(sizes)
+    for q in (4, 7):
+        torch.manual_seed(0)
+        network = nn.Sequential(nn.Linear(D, 8), nn.Tanh(), nn.Linear(8, q)).double()
+        data = torch.randn(n, D).double(), torch.randint(0, C, (n,)), torch.rand(n).double()
+        for name, make in losses(q):
+            for weighted in (False, True):
+                compare(name, make, network, data, mine, weighted=weighted)
+
+    # Two dimensions leave no room for N and D in the symmetric W: the numbers still agree.
+    h, y = torch.randn(n, 2).double(), torch.randint(0, 3, (n,))
+    value, _ = CoCoLoss(3, process_group="world").value_and_grad(h[mine], y[mine])
+    close(value, CoCoLoss(3)(h, y), "two dimensions")
+
+    for q in (4, 32):
+        for m in (1, 1000):
+            loss = CoCoLoss(C, process_group="world")
+            sent = numbers_sent(loss, torch.randn(m, q), torch.randint(0, C, (m,)))
+            assert sent == C * (q + 1) + q * q, (q, m, sent)
+    print(f"rank {rank} of {len(sizes)} agrees")
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

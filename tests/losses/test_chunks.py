@@ -1,0 +1,125 @@
+import pytest
+import torch
+from torch import nn
+
+from cocoloss.exceptions import CoCoError
+from cocoloss.losses import (
+    BalancedCoCoLoss,
+    CoCoLoss,
+    CrossEntropyLoss,
+    DotRegressionLoss,
+    backward_in_chunks,
+)
+
+C, Q, N = 3, 4, 50
+LOSSES = {
+    "coco": lambda: CoCoLoss(C),
+    "sum": lambda: CoCoLoss(C, reduction="sum"),
+    "balanced": lambda: BalancedCoCoLoss([0.5, 0.3, 0.2]),
+    "dot regression": lambda: DotRegressionLoss(C, Q, random_state=0),
+    "cross-entropy": lambda: CrossEntropyLoss(C, Q, class_weight=[1.0, 2.0, 3.0]),
+}
+
+
+@pytest.fixture
+def data():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(N, 6, dtype=torch.float64, generator=generator)
+    y = torch.randint(0, C, (N,), generator=generator)
+    return x, y, torch.rand(N, dtype=torch.float64, generator=generator)
+
+
+def make_network(*extra):
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), *extra, nn.Linear(8, Q)).double()
+
+
+def gradients(*modules):
+    return [p.grad for module in modules for p in module.parameters()]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("chunk_size", [1, 7, 50, 1000])
+@pytest.mark.parametrize("name", LOSSES)
+def test_is_the_gradient_of_the_whole_batch(data, name, chunk_size, weighted):
+    x, y, w = data
+    w = w if weighted else None
+    network, loss = make_network(), LOSSES[name]().double()
+    expected = loss(network(x), y, w)
+    expected.backward()
+    expected_gradients = [g.clone() for g in gradients(network, loss)]
+    network.zero_grad()
+    loss.zero_grad()
+
+    value = backward_in_chunks(network, loss, x, y, chunk_size, w)
+    torch.testing.assert_close(value, expected.detach(), rtol=1e-10, atol=1e-14)
+    assert not value.requires_grad
+    torch.testing.assert_close(gradients(network, loss), expected_gradients, rtol=1e-10, atol=1e-14)
+
+
+def test_adds_to_gradients_that_are_there_as_backward_does(data):
+    x, y, _ = data
+    network, loss = make_network(), CoCoLoss(C)
+    backward_in_chunks(network, loss, x, y, 7)
+    once = [g.clone() for g in gradients(network)]
+    backward_in_chunks(network, loss, x, y, 9)
+    torch.testing.assert_close(gradients(network), [2 * g for g in once])
+
+
+def test_dropout_draws_the_same_mask_in_both_passes(data):
+    x, y, _ = data
+    network, loss = make_network(nn.Dropout(0.5)), CoCoLoss(C)
+    torch.manual_seed(3)
+    value = backward_in_chunks(network, loss, x, y, 7)
+    got = [g.clone() for g in gradients(network)]
+    after = torch.get_rng_state()
+    network.zero_grad()
+
+    torch.manual_seed(3)
+    embeddings = torch.cat([network(part) for part in x.split(7)])
+    expected = loss(embeddings, y)
+    expected.backward()
+    torch.testing.assert_close(value, expected.detach())
+    torch.testing.assert_close(got, gradients(network))
+    assert torch.equal(after, torch.get_rng_state())  # as if the network had run once
+
+
+def test_inputs_may_be_anything_that_can_be_sliced(data):
+    x, y, _ = data
+
+    class FromDisk:
+        def __getitem__(self, rows):
+            return torch.from_numpy(x.numpy()[rows])
+
+    network, loss = make_network(), CoCoLoss(C)
+    value = backward_in_chunks(network, loss, FromDisk(), y, 7)
+    torch.testing.assert_close(value, loss(network(x), y).detach())
+
+
+def test_batch_normalisation_is_refused_in_training_only(data):
+    x, y, _ = data
+    network = make_network(nn.BatchNorm1d(8))
+    with pytest.raises(CoCoError, match=r"layer '2' normalises over the batch.*LayerNorm"):
+        backward_in_chunks(network, CoCoLoss(C), x, y, 7)
+    network.eval()
+    backward_in_chunks(network, CoCoLoss(C), x, y, 7)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"chunk_size": 0}, "chunk_size must be at least 1"),
+        ({"inputs": torch.zeros(9, 6)}, "inputs has 9 rows, but there are 50 labels"),
+        ({"sample_weight": torch.ones(9)}, "sample_weight has 9 rows"),
+        ({"labels": torch.zeros(2, 50).long()}, r"labels must have shape \(n_samples,\)"),
+        ({"labels": torch.full((50,), 3)}, "go from 3 to 3"),
+        ({"loss": nn.MSELoss()}, "needs a loss of cocoloss, not MSELoss"),
+        ({"inputs": torch.zeros(0, 6).double(), "labels": []}, "the batch is empty"),
+    ],
+)
+def test_bad_input_is_a_clear_error(data, change, message):
+    x, y, _ = data
+    call = {"network": make_network(), "loss": CoCoLoss(C), "inputs": x, "labels": y}
+    with pytest.raises(CoCoError, match=message):
+        backward_in_chunks(**(call | {"chunk_size": 7} | change))

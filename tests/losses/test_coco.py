@@ -1,0 +1,251 @@
+"""The CoCo losses against the printed formula, in every form that computes them."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cocoloss.exceptions import CoCoError, GeometryError, GeometryWarning
+from cocoloss.geometry import SIMILARITIES, similarity, simplex_frame
+from cocoloss.losses import BalancedCoCoLoss, CoCoLoss, coco, moments
+from oracles import printed_balanced_coco, printed_coco, value_and_grad
+
+TOLERANCE = {"rtol": 1e-10, "atol": 1e-13}
+
+
+@pytest.fixture(params=["pairwise", "moments", "blocks"])
+def form(request, monkeypatch):
+    """Compute by the Gram matrix, by moments, or by moments in blocks of a few rows."""
+    if request.param != "pairwise":
+        monkeypatch.setattr(coco, "PAIRWISE_LIMIT", 0)
+    if request.param == "blocks":
+        monkeypatch.setattr(moments, "BLOCK", 5)
+    return request.param
+
+
+def batch(n, q, C, seed=0, classes=None):
+    generator = torch.Generator().manual_seed(seed)
+    h = torch.randn(n, q, dtype=torch.float64, generator=generator)
+    y = torch.randint(0, C, (n,), generator=generator)
+    if classes is not None:
+        y = torch.tensor(classes)[y % len(classes)]
+    return h, y
+
+
+def own_matrix(C):
+    """Make an ordinal similarity with a diagonal that is not one."""
+    steps = np.abs(np.subtract.outer(np.arange(C), np.arange(C)))
+    return 0.8 * np.exp(-0.5 * steps)
+
+
+def target(kind, C, q):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GeometryWarning)
+        return own_matrix(C) if kind == "matrix" else similarity(kind, C, q)
+
+
+CASES = {
+    "many classes": {"n": 17, "q": 6, "C": 5},
+    "two classes on a line": {"n": 9, "q": 1, "C": 2},
+    "missing classes": {"n": 11, "q": 7, "C": 6, "classes": [1, 4]},
+    "one class": {"n": 8, "q": 5, "C": 4, "classes": [2]},
+    "one sample": {"n": 1, "q": 4, "C": 3},
+    "two samples": {"n": 2, "q": 4, "C": 3},
+    "fewest dimensions of the simplex": {"n": 13, "q": 3, "C": 4},
+    "fewer dimensions than the simplex": {"n": 15, "q": 3, "C": 6},
+}
+
+
+def combinations():
+    for name, kind in itertools.product(CASES, [*SIMILARITIES, "matrix"]):
+        q, C = CASES[name]["q"], CASES[name]["C"]
+        exists = q < C - 1 if kind == "welch" else q >= C - 1 or kind in ("packing", "orthoplex")
+        if exists and not (kind == "matrix" and q < C):
+            yield pytest.param(name, kind, id=f"{name}-{kind}")
+
+
+@pytest.mark.filterwarnings("ignore::cocoloss.exceptions.GeometryWarning")
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize(("name", "kind"), list(combinations()))
+def test_equals_the_printed_formula(name, kind, weighted, form):
+    case = CASES[name]
+    h, y = batch(**case)
+    w = torch.linspace(0, 2, len(y), dtype=torch.float64) if weighted else None
+    g = target(kind, case["C"], case["q"])
+    loss = CoCoLoss(case["C"], similarity=g if kind == "matrix" else kind)
+    expected, expected_gradient = value_and_grad(printed_coco, h, y, g, w)
+
+    value, gradient = loss.value_and_grad(h, y, w)
+    torch.testing.assert_close(value, expected, **TOLERANCE)
+    torch.testing.assert_close(gradient, expected_gradient, **TOLERANCE)
+
+    h.requires_grad_()
+    value = loss(h, y, w)
+    value.backward()
+    torch.testing.assert_close(value.detach(), expected, **TOLERANCE)
+    torch.testing.assert_close(h.grad, expected_gradient, **TOLERANCE)
+
+
+PRIORS = [0.5, 0.3, 0.15, 0.05]
+
+
+def test_balanced_sum_is_as_printed(form):
+    h, y = batch(n=14, q=5, C=4)
+    g = similarity("simplex", 4)
+    expected, expected_gradient = value_and_grad(printed_balanced_coco, h, y, g, PRIORS)
+    loss = BalancedCoCoLoss(PRIORS, reduction="sum")
+    value, gradient = loss.value_and_grad(h, y)
+    torch.testing.assert_close(value, expected, **TOLERANCE)
+    torch.testing.assert_close(gradient, expected_gradient, **TOLERANCE)
+
+
+def test_balanced_mean_has_the_plain_normalisation(form):
+    h, y = batch(n=14, q=5, C=4)
+    w = torch.tensor([(4 * PRIORS[c]) ** -0.5 for c in y], dtype=torch.float64)
+    expected, expected_gradient = value_and_grad(printed_coco, h, y, similarity("simplex", 4), w)
+    value, gradient = BalancedCoCoLoss(PRIORS).value_and_grad(h, y)
+    torch.testing.assert_close(value, expected, **TOLERANCE)
+    torch.testing.assert_close(gradient, expected_gradient, **TOLERANCE)
+
+
+def test_uniform_priors_give_the_plain_loss():
+    h, y = batch(n=20, q=5, C=4)
+    torch.testing.assert_close(BalancedCoCoLoss([0.25] * 4)(h, y), CoCoLoss(4)(h, y), **TOLERANCE)
+
+
+def test_balanced_loss_is_the_plain_one_with_priors():
+    h, y = batch(n=20, q=5, C=4)
+    w = torch.rand(20, dtype=torch.float64)
+    expected = CoCoLoss(4, priors=PRIORS)(h, y, w)
+    torch.testing.assert_close(BalancedCoCoLoss(PRIORS)(h, y, w), expected, **TOLERANCE)
+
+
+def test_plain_sum_adds_unordered_pairs_and_norms(form):
+    h, y = batch(n=7, q=5, C=4)
+    expected = printed_balanced_coco(h, y, similarity("simplex", 4), [1.0] * 4)
+    torch.testing.assert_close(CoCoLoss(4, reduction="sum")(h, y), expected, **TOLERANCE)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(2, 7), st.integers(0, 4))
+@settings(max_examples=60, deadline=None)
+def test_both_forms_give_the_same_numbers(seed, n, C, spare):
+    h, y = batch(n, C - 1 + spare, C, seed)
+    w = torch.rand(n, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    loss = CoCoLoss(C)
+    by_pairs = loss.value_and_grad(h, y, w)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coco, "PAIRWISE_LIMIT", 0)
+        by_moments = loss.value_and_grad(h, y, w)
+    for a, b in zip(by_pairs, by_moments, strict=True):
+        torch.testing.assert_close(a, b, **TOLERANCE)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=20, deadline=None)
+def test_is_unchanged_by_rotation_and_by_order(seed):
+    h, y = batch(300, 6, 5, seed)
+    rotation = torch.linalg.qr(batch(6, 6, 5, seed + 1)[0])[0]
+    order = torch.randperm(300, generator=torch.Generator().manual_seed(seed))
+    loss = CoCoLoss(5)
+    torch.testing.assert_close(loss((h @ rotation)[order], y[order]), loss(h, y), **TOLERANCE)
+
+
+def test_vanishes_on_the_simplex_with_zero_gradient(form):
+    C, q = 5, 9
+    y = torch.arange(30) % C
+    h = torch.tensor(simplex_frame(C, q, random_state=0))[y]
+    value, gradient = CoCoLoss(C).value_and_grad(h, y)
+    assert 0 <= value < 1e-28
+    assert gradient.abs().max() < 1e-14
+
+
+def test_components_are_the_three_terms_of_the_pair_sum(form):
+    h, y = batch(n=16, q=6, C=5)
+    g = similarity("simplex", 5)
+    n = len(y)
+    means = {c: h[y == c].mean(0) for c in set(y.tolist())}
+    d = h - torch.stack([means[int(c)] for c in y])
+    nc2 = sum((means[int(a)] @ means[int(b)] - g[a, b]) ** 2 for a in y for b in y)
+    W = d.T @ d
+    B = sum(torch.outer(means[int(a)], means[int(a)]) for a in y)
+    parts = CoCoLoss(5).components(h, y)
+    scale = n * (n + 1)
+    torch.testing.assert_close(parts.nc2, nc2 / scale, **TOLERANCE)
+    torch.testing.assert_close(parts.nc1_between, 2 * torch.trace(B @ W) / scale, **TOLERANCE)
+    torch.testing.assert_close(parts.nc1_within, torch.trace(W @ W) / scale, **TOLERANCE)
+    norms = sum((v @ v - 1) ** 2 for v in h) / (n + 1)
+    torch.testing.assert_close(sum(parts) + norms, CoCoLoss(5)(h, y), **TOLERANCE)
+
+
+def test_components_tell_collapse_from_contrast():
+    C = 4
+    y = torch.arange(40) % C
+    corners = torch.tensor(simplex_frame(C, 3, random_state=0))
+    collapsed = CoCoLoss(C).components(torch.eye(4, dtype=torch.float64)[y], y)
+    assert collapsed.nc2 > 0.05
+    assert collapsed.nc1_between < 1e-25
+    assert collapsed.nc1_within < 1e-25
+    noise = torch.randn(40, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    noise -= torch.stack([noise[y == c].mean(0) for c in range(C)])[y]
+    spread = CoCoLoss(C).components(corners[y] + noise, y)
+    assert spread.nc2 < 1e-25
+    assert spread.nc1_between > 0.1
+    assert spread.nc1_within > 0.1
+
+
+def test_counts_ordered_pairs():
+    assert CoCoLoss(3).n_terms(64) == 64**2
+
+
+def test_simplex_needs_enough_dimensions():
+    h, y = batch(n=4, q=3, C=5)
+    with pytest.raises(GeometryError, match="packing"):
+        CoCoLoss(5)(h, y)
+
+
+def test_welch_warns_that_it_cannot_be_reached():
+    h, y = batch(n=4, q=3, C=5)
+    with pytest.warns(GeometryWarning):
+        CoCoLoss(5, similarity="welch")(h, y)
+
+
+def test_a_matrix_of_too_high_rank_says_what_would_do():
+    h, y = batch(n=4, q=2, C=4)
+    with pytest.raises(GeometryError, match="nearest"):
+        CoCoLoss(4, similarity=own_matrix(4))(h, y)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: CoCoLoss(1), "n_classes must be at least 2"),
+        (lambda: CoCoLoss(2.5), "n_classes must be a whole number"),
+        (lambda: CoCoLoss(3, similarity="simples"), "similarity must be one of 'simplex'"),
+        (lambda: CoCoLoss(3, similarity=np.eye(4)), "4"),
+        (lambda: CoCoLoss(3, reduction="none"), "reduction must be one of 'mean', 'sum'"),
+        (lambda: CoCoLoss(3, priors=[0.5, 0.5]), "2 values for 3 classes"),
+        (lambda: CoCoLoss(2, process_group="all"), "process_group must be one of 'world'"),
+        (lambda: BalancedCoCoLoss([0.5, 0.6]), "sum to 1.1"),
+        (lambda: BalancedCoCoLoss([30, 70]), "divide class counts"),
+        (lambda: BalancedCoCoLoss([1.0, 0.0]), "class 1 has 0.0"),
+        (lambda: BalancedCoCoLoss([float("nan"), 1.0]), "class 0 has nan"),
+        (lambda: BalancedCoCoLoss([1.0]), "at least two classes"),
+    ],
+)
+def test_refuses_what_cannot_be_built(make, message):
+    with pytest.raises(CoCoError, match=message):
+        make()
+
+
+def test_a_process_group_needs_torch_distributed():
+    h, y = batch(n=4, q=3, C=3)
+    with pytest.raises(CoCoError, match="init_process_group"):
+        CoCoLoss(3, process_group="world")(h, y)
+
+
+def test_prints_what_it_is():
+    assert "similarity='simplex', balanced" in repr(CoCoLoss(2, priors=[0.5, 0.5]))

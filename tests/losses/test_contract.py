@@ -1,0 +1,280 @@
+"""What holds for every loss, in one suite."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+from torch.nn import functional
+
+from cocoloss.exceptions import CoCoError
+from cocoloss.losses import (
+    BalancedCoCoLoss,
+    CoCoLoss,
+    CrossEntropyLoss,
+    DotRegressionLoss,
+    coco,
+)
+from oracles import printed_cross_entropy, printed_dot_regression, value_and_grad
+
+C, Q = 4, 5
+LOSSES = {
+    "coco": lambda **k: CoCoLoss(C, **k),
+    "balanced coco": lambda **k: BalancedCoCoLoss([0.4, 0.3, 0.2, 0.1], **k),
+    "dot regression": lambda **k: DotRegressionLoss(C, Q, random_state=0, **k),
+    "weighted dot regression": lambda **k: DotRegressionLoss(
+        C, Q, random_state=0, class_weight=[1.0, 2.0, 0.5, 3.0], **k
+    ),
+    "cross-entropy": lambda **k: seeded(lambda: CrossEntropyLoss(C, Q, **k)),
+    "weighted cross-entropy": lambda **k: seeded(
+        lambda: CrossEntropyLoss(C, Q, class_weight=[1.0, 2.0, 0.5, 3.0], **k)
+    ),
+}
+REDUCTIONS = ["mean", "sum"]
+TOLERANCE = {"rtol": 1e-10, "atol": 1e-13}
+
+
+def seeded(make):
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        return make()
+
+
+@pytest.fixture(params=LOSSES)
+def make(request):
+    return LOSSES[request.param]
+
+
+@pytest.fixture(params=["pairwise", "moments"])
+def form(request, monkeypatch):
+    if request.param == "moments":
+        monkeypatch.setattr(coco, "PAIRWISE_LIMIT", 0)
+
+
+def batch(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    h = torch.randn(*shape, Q, dtype=torch.float64, generator=generator)
+    y = torch.randint(0, C, shape, generator=generator)
+    w = torch.rand(*shape, dtype=torch.float64, generator=generator)
+    return h, y, w
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_first_and_second_derivatives_are_right(make, reduction, weighted, form):
+    h, y, w = batch(7)
+    loss = make(reduction=reduction)
+    w = w if weighted else None
+    h.requires_grad_()
+    assert gradcheck(lambda h: loss(h, y, w), h)
+    assert gradgradcheck(lambda h: loss(h, y, w), h)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_the_closed_form_is_what_autograd_says(make, reduction, weighted, form):
+    h, y, w = batch(11)
+    loss = make(reduction=reduction)
+    w = w if weighted else None
+    expected, expected_gradient = value_and_grad(loss, h, y, w)
+    value, gradient = loss.value_and_grad(h, y, w)
+    torch.testing.assert_close(value, expected, **TOLERANCE)
+    torch.testing.assert_close(gradient, expected_gradient, **TOLERANCE)
+    assert not gradient.requires_grad
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["own labels", "shared labels"])
+@pytest.mark.parametrize("n", [6, 300])
+def test_models_in_lockstep_are_the_models_one_by_one(make, n, shared):
+    K = 3
+    h, y, w = batch(K, n)
+    if shared:
+        y, w = y[0], w[0]
+    loss = make()
+    value, gradient = loss.value_and_grad(h, y, w)
+    assert value.shape == (K,)
+    assert gradient.shape == h.shape
+    for k in range(K):
+        args = (y, w) if shared else (y[k], w[k])
+        alone, alone_gradient = loss.value_and_grad(h[k], *args)
+        torch.testing.assert_close(value[k], alone, **TOLERANCE)
+        torch.testing.assert_close(gradient[k], alone_gradient, **TOLERANCE)
+
+    factors = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+    h.requires_grad_()
+    (loss(h, y, w) * factors).sum().backward()
+    torch.testing.assert_close(h.grad, gradient * factors[:, None, None], **TOLERANCE)
+
+
+def test_models_in_lockstep_have_second_derivatives(make, form):
+    h, y, w = batch(2, 4)
+    h.requires_grad_()
+    assert gradgradcheck(lambda h: make()(h, y, w), h)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_dot_regression_is_as_printed(weighted):
+    h, y, w = batch(9)
+    w = w if weighted else None
+    loss = DotRegressionLoss(C, Q, random_state=1).double()
+    expected, gradient = value_and_grad(printed_dot_regression, h, y, loss.prototypes, w)
+    torch.testing.assert_close(loss.value_and_grad(h, y, w), (expected, gradient), **TOLERANCE)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cross_entropy_is_as_printed(weighted):
+    h, y, w = batch(9)
+    w = w if weighted else None
+    loss = LOSSES["cross-entropy"]()
+    layer = loss.output.weight.double(), loss.output.bias.double()
+    expected, gradient = value_and_grad(printed_cross_entropy, h, y, *layer, w)
+    torch.testing.assert_close(
+        loss.value_and_grad(h, y, w), (expected.detach(), gradient.detach()), **TOLERANCE
+    )
+
+
+def test_class_weights_are_normalised_as_in_torch():
+    h, y, _ = batch(9)
+    weight = torch.tensor([1.0, 2.0, 0.5, 3.0], dtype=torch.float64)
+    loss = CrossEntropyLoss(C, Q, class_weight=weight).double()
+    expected = functional.cross_entropy(loss.output(h), y, weight=weight)
+    torch.testing.assert_close(loss(h, y), expected, **TOLERANCE)
+
+
+def test_cross_entropy_trains_its_own_layer():
+    h, y, _ = batch(9)
+    loss = CrossEntropyLoss(C, Q).double()
+    loss(h, y).backward()
+    expected = torch.autograd.grad(
+        functional.cross_entropy(loss.output(h), y), [loss.output.weight, loss.output.bias]
+    )
+    torch.testing.assert_close([p.grad for p in loss.parameters()], list(expected), **TOLERANCE)
+
+
+def test_cross_entropy_takes_logits_as_they_are():
+    h, y, _ = batch(9)
+    loss = CrossEntropyLoss(Q, None)
+    assert not list(loss.parameters())
+    torch.testing.assert_close(loss(h, y), functional.cross_entropy(h, y), **TOLERANCE)
+
+
+def test_dot_regression_keeps_its_prototypes_in_the_state():
+    first, second = DotRegressionLoss(C, Q), DotRegressionLoss(C, Q)
+    assert not torch.equal(first.prototypes, second.prototypes)
+    second.load_state_dict(first.state_dict())
+    assert torch.equal(first.prototypes, second.prototypes)
+
+
+def test_samplewise_losses_count_samples():
+    assert DotRegressionLoss(C, Q).n_terms(64) == CrossEntropyLoss(C, Q).n_terms(64) == 64
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("n", [50, 3000])
+def test_half_precision_is_accumulated_in_float32(make, dtype, n):
+    h, y, w = batch(n)
+    h = (h / Q**0.5).to(dtype)
+    loss = make()
+    value, gradient = loss.value_and_grad(h, y, w)
+    assert gradient.dtype == dtype
+    expected, expected_gradient = loss.value_and_grad(h.double(), y, w)
+    torch.testing.assert_close(value.double(), expected, rtol=2e-6, atol=0)
+    torch.testing.assert_close(
+        gradient, expected_gradient.to(dtype), rtol=torch.finfo(dtype).eps, atol=1e-7
+    )
+    h.requires_grad_()
+    loss(h, y, w).backward()
+    torch.testing.assert_close(h.grad, gradient, rtol=torch.finfo(dtype).eps, atol=1e-7)
+
+
+@pytest.mark.parametrize("n", [50, 3000])
+@pytest.mark.parametrize("name", ["coco", "balanced coco", "dot regression"])
+def test_autocast_does_not_reach_into_the_loss(name, n):
+    h, y, _ = batch(n)
+    h = h.float()
+    loss = LOSSES[name]()
+    expected = loss(h, y)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(loss(h, y), expected, rtol=1e-7, atol=0)
+
+
+def test_integer_labels_of_any_width_and_numpy_are_welcome(make):
+    h, y, _ = batch(6)
+    expected = make()(h, y)
+    for labels in (y.int(), y.to(torch.uint8), y.numpy(), y.tolist(), y.numpy().astype(np.int16)):
+        torch.testing.assert_close(make()(h, labels), expected)
+
+
+def test_is_copied_and_pickled(make):
+    h, y, _ = batch(6)
+    loss = make()
+    expected = loss(h, y)
+    torch.testing.assert_close(copy.deepcopy(loss)(h, y), expected)
+    torch.testing.assert_close(pickle.loads(pickle.dumps(loss))(h, y), expected)  # noqa: S301
+
+
+def test_does_not_need_a_gradient(make):
+    h, y, _ = batch(6)
+    assert not make()(h, y).requires_grad or list(make().parameters())
+    with torch.no_grad():
+        torch.testing.assert_close(make()(h, y), make().value_and_grad(h, y)[0])
+
+
+def test_leaves_the_global_seed_alone():
+    before = torch.get_rng_state()
+    np_before = np.random.get_state()[1].copy()  # noqa: NPY002
+    DotRegressionLoss(C, Q, random_state=3)
+    CoCoLoss(C)
+    assert torch.equal(before, torch.get_rng_state())
+    assert np.array_equal(np_before, np.random.get_state()[1])  # noqa: NPY002
+
+
+H, Y, W = batch(6)
+BAD_CALLS = {
+    "labels too large": ((H, torch.full((6,), C)), "go from 4 to 4"),
+    "labels negative": ((H, torch.full((6,), -1)), "from 0 to 3 for 4 classes"),
+    "labels float": ((H, Y.double()), r"must be integers.*labels.long\(\)"),
+    "labels boolean": ((H, Y > 1), "not torch.bool"),
+    "labels of names": ((H, ["a"] * 6), "labels must be numbers"),
+    "labels too short": ((H, Y[:-1]), r"shape \(6,\), but has shape \(5,\)"),
+    "labels one-hot": ((H, functional.one_hot(Y, C)), r"has shape \(6, 4\)"),
+    "embeddings of one sample": ((H[0], Y), r"have shape \(5,\)"),
+    "embeddings integer": ((H.long(), Y), "floating-point"),
+    "embeddings complex": ((H.to(torch.complex64), Y), "floating-point"),
+    "embeddings array": ((H.numpy(), Y), "torch tensor, not ndarray"),
+    "no columns": ((H[:, :0], Y), "have 0 columns"),
+    "weights too short": ((H, Y, W[:-1]), "sample_weight must have one value per sample"),
+    "weights negative": ((H, Y, -W), "finite and not negative"),
+    "weights infinite": ((H, Y, W / 0), "finite and not negative"),
+    "weights with gradient": ((H, Y, W.clone().requires_grad_()), "detach it"),
+    "empty batch": ((H[:0], Y[:0]), "the batch is empty"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CALLS)
+def test_bad_input_is_a_clear_error(make, case):
+    args, message = BAD_CALLS[case]
+    for call in (make(), make().value_and_grad):
+        with pytest.raises(CoCoError, match=message) as raised:
+            call(*args)
+        assert isinstance(raised.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: DotRegressionLoss(5, 3), "embedding_dim"),
+        (lambda: DotRegressionLoss(1, 3), "n_classes must be at least 2"),
+        (lambda: DotRegressionLoss(3, 0), "embedding_dim must be at least 1"),
+        (lambda: DotRegressionLoss(3, 4, random_state="a"), "random_state"),
+        (lambda: CrossEntropyLoss(3, 4, class_weight=[1.0, 2.0]), "each of the 3 classes"),
+        (lambda: CrossEntropyLoss(2, 4, class_weight=[1.0, -2.0]), "positive and finite"),
+        (lambda: CrossEntropyLoss(2, 4, class_weight="balanced"), "class_weight must hold numbers"),
+        (lambda: DotRegressionLoss(3, 4)(torch.zeros(2, 5), [0, 1]), "must be 4.*have 5 columns"),
+    ],
+)
+def test_samplewise_losses_refuse_what_cannot_be_built(build, message):
+    with pytest.raises(CoCoError, match=message):
+        build()

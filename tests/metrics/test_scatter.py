@@ -1,0 +1,273 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cocoloss.exceptions import CoCoError
+from cocoloss.metrics import ClassMoments
+
+COVARIANCES = ("within", "between", "total")
+
+
+def printed_moments(embeddings, labels, weights):
+    """Compute means and covariances as the paper prints them, one sample at a time."""
+    q = embeddings.shape[1]
+    classes = sorted(set(labels))
+    mass = {c: sum(w for w, y in zip(weights, labels, strict=True) if y == c) for c in classes}
+    n = sum(mass.values())
+    mean = {c: np.zeros(q) for c in classes}
+    global_mean = np.zeros(q)
+    for h, y, w in zip(embeddings, labels, weights, strict=True):
+        mean[y] += w * h / mass[y]
+        global_mean += w * h / n
+    within, between, total = np.zeros((3, q, q))
+    for h, y, w in zip(embeddings, labels, weights, strict=True):
+        within += w * np.outer(h - mean[y], h - mean[y]) / n
+        total += w * np.outer(h - global_mean, h - global_mean) / n
+    for c in classes:
+        between += np.outer(mean[c] - global_mean, mean[c] - global_mean) / len(classes)
+    return {
+        "means": np.array([mean[c] for c in classes]),
+        "global_mean": global_mean,
+        "within": within,
+        "between": between,
+        "total": total,
+    }
+
+
+def assert_close_in_norm(actual, desired, scale):
+    rounding = 1e-28  # of the oracle, for a single row of order one that has no spread at all
+    np.testing.assert_allclose(actual, desired, rtol=1e-10, atol=1e-10 * scale + rounding)
+
+
+@st.composite
+def labelled_rows(draw):
+    n, q = draw(st.integers(1, 40)), draw(st.integers(1, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    labels = rng.integers(0, draw(st.integers(1, 5)), n)
+    embeddings = rng.normal(size=(n, q)) + 3 * labels[:, None]
+    return embeddings, labels, rng.uniform(0.1, 3, n), rng
+
+
+@given(labelled_rows())
+def test_are_the_printed_formulas(rows):
+    embeddings, labels, weights, _ = rows
+    moments = ClassMoments().update(embeddings, labels, weights)
+    expected = printed_moments(embeddings, labels, weights)
+    scale = np.abs(expected["total"]).max()
+    for name in COVARIANCES:
+        assert_close_in_norm(getattr(moments, name), expected[name], scale)
+    np.testing.assert_allclose(moments.means, expected["means"], atol=1e-12)
+    np.testing.assert_allclose(moments.global_mean, expected["global_mean"], atol=1e-12)
+    assert moments.classes.tolist() == sorted(set(labels))
+    assert moments.counts.tolist() == [sum(labels == c) for c in moments.classes]
+    np.testing.assert_allclose(
+        moments.masses, [weights[labels == c].sum() for c in moments.classes]
+    )
+    assert moments.n_samples == len(labels)
+
+
+@given(labelled_rows(), st.sampled_from([0.0, 1e6, -1e6]), st.integers(1, 12))
+def test_no_split_order_or_merge_tree_changes_the_result(rows, offset, n_chunks):
+    embeddings, labels, weights, rng = rows
+    embeddings = embeddings + offset
+    # The offset is taken away without rounding, so the oracle sees the same rows, centred.
+    expected = printed_moments(embeddings - offset, labels, weights)
+    parts = [
+        ClassMoments().update(embeddings[i], labels[i], weights[i])
+        for i in np.array_split(rng.permutation(len(labels)), n_chunks)
+    ]
+    while len(parts) > 1:
+        a = parts.pop(rng.integers(len(parts)))
+        b = parts.pop(rng.integers(len(parts)))
+        parts.append(a + b if rng.random() < 0.5 else a.merge(b))
+    scale = np.abs(expected["total"]).max()
+    for name in COVARIANCES:
+        assert_close_in_norm(getattr(parts[0], name), expected[name], scale)
+    assert_close_in_norm(parts[0].means, expected["means"] + offset, np.abs(embeddings).max())
+
+
+@given(labelled_rows())
+def test_row_by_row_is_the_same_as_all_at_once(rows):
+    embeddings, labels, weights, _ = rows
+    whole = ClassMoments().update(embeddings + 1e6, labels, weights)
+    stream = ClassMoments()
+    for h, y, w in zip(embeddings + 1e6, labels, weights, strict=True):
+        stream.update(h[None], [y], [w])
+    scale = np.abs(whole.total).max()
+    for name in COVARIANCES:
+        assert_close_in_norm(getattr(stream, name), getattr(whole, name), scale)
+
+
+def test_a_small_example_by_hand():
+    moments = ClassMoments().update([[0.0], [2.0], [7.0]], ["b", "b", "a"])
+    assert moments.classes.tolist() == ["a", "b"]
+    assert moments.counts.tolist() == [1, 2]
+    assert moments.means.tolist() == [[7.0], [1.0]]
+    assert moments.global_mean.tolist() == [3.0]
+    assert moments.within.item() == pytest.approx(2 / 3)  # 1 + 1 + 0, over 3
+    assert moments.between.item() == pytest.approx(10)  # 16 + 4, over 2 classes
+    assert moments.total.item() == pytest.approx(26 / 3)  # 9 + 1 + 16, over 3
+
+
+def test_a_weight_is_a_number_of_copies():
+    rng = np.random.default_rng(0)
+    embeddings, labels = rng.normal(size=(12, 3)), np.arange(12) % 3
+    copies = rng.integers(0, 4, 12)
+    copies[labels == 2] = 0  # a class that is not there at all
+    weighted = ClassMoments().update(embeddings, labels, copies)
+    repeated = ClassMoments().update(embeddings.repeat(copies, axis=0), labels.repeat(copies))
+    assert weighted.classes.tolist() == repeated.classes.tolist() == [0, 1]
+    assert weighted.n_samples == np.count_nonzero(copies)
+    np.testing.assert_allclose(weighted.masses, repeated.counts)
+    for name in COVARIANCES:
+        np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), atol=1e-14)
+
+
+def test_balanced_classes_split_the_total_covariance():
+    embeddings = np.random.default_rng(1).normal(size=(30, 4))
+    moments = ClassMoments().update(embeddings, np.arange(30) % 3)
+    np.testing.assert_allclose(moments.total, moments.within + moments.between, atol=1e-14)
+    np.testing.assert_allclose(moments.total, np.cov(embeddings.T, ddof=0), atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("label_dtype", [torch.int64, torch.uint8, torch.float32])
+def test_takes_tensors_of_every_type(dtype, label_dtype):
+    values = [[200.0, 0.5], [-200.0, 2.0], [1.0, 1.0]]  # 200^2 overflows float16
+    tensor = torch.tensor(values, dtype=dtype, requires_grad=True)
+    moments = ClassMoments().update(
+        tensor, torch.tensor([0, 0, 1], dtype=label_dtype), torch.ones(3, dtype=dtype)
+    )
+    expected = ClassMoments().update(values, [0, 0, 1])
+    assert moments.classes.tolist() == [0, 1]
+    np.testing.assert_array_equal(moments.within, expected.within)
+    assert moments.within.dtype == np.float64
+
+
+def test_chunks_of_one_class_each_discover_the_classes():
+    moments = ClassMoments()
+    for label in ["pig", "ant", "fox"]:
+        moments.update([[float(len(label)), 0.0]], [label])
+    assert moments.classes.tolist() == ["ant", "fox", "pig"]
+    assert moments.update([[9.0, 0.0]], ["ant"]).means.tolist() == [[6.0, 0], [3.0, 0], [3.0, 0]]
+
+
+def test_a_tuple_can_be_a_label():
+    labels = np.fromiter([("b", 1), ("a", 2), ("b", 1)], dtype=object, count=3)
+    moments = ClassMoments().update([[1.0], [2.0], [3.0]], labels)
+    assert moments.classes.tolist() == [("a", 2), ("b", 1)]
+    assert moments.means.tolist() == [[2.0], [2.0]]
+
+
+def test_one_and_one_point_zero_are_the_same_class():
+    moments = ClassMoments().update([[1.0]], [1]).update([[3.0]], [1.0])
+    assert moments.counts.tolist() == [2]
+
+
+def test_an_empty_chunk_changes_nothing():
+    moments = ClassMoments().update(np.zeros((0, 3)), [])
+    assert moments.n_samples == 0
+    moments.update([[1.0, 2.0]], [5]).update(np.zeros((0, 2)), []).merge(ClassMoments())
+    assert (moments.n_samples, moments.means.tolist()) == (1, [[1.0, 2.0]])
+
+
+def test_adding_leaves_both_sides_alone():
+    a = ClassMoments().update([[0.0]], [0])
+    b = ClassMoments().update([[4.0]], [0])
+    assert (a + b).means.tolist() == [[2.0]]
+    assert (a.means.tolist(), b.means.tolist()) == ([[0.0]], [[4.0]])
+    a.merge(b).update([[2.0]], [1])
+    assert (b.n_samples, b.means.tolist()) == (1, [[4.0]])
+    with pytest.raises(TypeError):
+        a + 1
+
+
+def test_merging_with_itself_doubles_every_row():
+    embeddings, labels = np.random.default_rng(2).normal(size=(9, 2)), np.arange(9) % 2
+    doubled = ClassMoments().update(embeddings, labels)
+    doubled.merge(doubled)
+    expected = ClassMoments().update(np.tile(embeddings, (2, 1)), np.tile(labels, 2))
+    assert doubled.counts.tolist() == expected.counts.tolist()
+    np.testing.assert_allclose(doubled.masses, expected.masses)
+    for name in ("means", *COVARIANCES):
+        np.testing.assert_allclose(getattr(doubled, name), getattr(expected, name), atol=1e-14)
+
+
+def test_the_rows_given_are_not_changed():
+    embeddings, weights = np.random.default_rng(3).normal(size=(6, 2)), np.full(6, 2.0)
+    before = embeddings.copy()
+    moments = ClassMoments().update(embeddings, np.arange(6) % 2, weights)
+    np.testing.assert_array_equal(embeddings, before)
+    np.testing.assert_array_equal(weights, np.full(6, 2.0))
+    means = moments.means
+    embeddings[:] = 0  # a training loop reuses its buffers
+    np.testing.assert_array_equal(moments.means, means)
+
+
+def test_many_classes_need_no_table_of_rows_by_classes():
+    n, n_classes = 20_000, 10_000  # such a table would take 1.6 GB
+    embeddings, labels = np.ones((n, 2)), np.arange(n) % n_classes
+    tracemalloc.start()
+    try:
+        ClassMoments().update(embeddings, labels)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20e6
+
+
+def test_says_what_it_has_seen():
+    moments = ClassMoments().update(np.eye(3), [0, 1, 1])
+    assert repr(moments) == "ClassMoments(n_samples=3, n_classes=2, embedding_dim=3)"
+    assert repr(ClassMoments()) == "ClassMoments(n_samples=0, n_classes=0, embedding_dim=0)"
+
+
+@pytest.mark.parametrize(
+    ("chunk", "message"),
+    [
+        (([1.0, 2.0], [0, 1]), r"embeddings must be a matrix .* shape \(2,\); reshape"),
+        ((np.zeros((2, 0)), [0, 1]), r"embeddings must be a matrix .* shape \(2, 0\)"),
+        (([["a"], ["b"]], [0, 1]), "embeddings must hold numbers only"),
+        (([[1.0, 1.0], [np.nan, 1.0]], [0, 1]), "embeddings must be finite, but row 1 holds NaN"),
+        (([[np.inf, 1.0]], [0]), "embeddings must be finite, but row 0"),
+        (([[1.0, 1.0]], [0, 1]), "2 labels came with 1 embeddings; give one label each"),
+        ((np.eye(2), np.eye(2)), r"labels must be a vector .* shape \(2, 2\).*argmax"),
+        ((np.eye(2), [0.0, np.nan]), "labels hold NaN; drop"),
+        ((np.eye(2), np.array([0, "a"], dtype=object)), "labels must be of one kind"),
+        ((np.eye(2), ["a", "b"]), "new class 'a' cannot be sorted among .* such as 0"),
+        ((np.eye(3), [0, 1, 1]), "embeddings of dimension 3 cannot join those of dimension 2"),
+        ((np.eye(2), [0, 1], [1.0]), r"sample_weight has shape \(1,\) for 2 embeddings"),
+        ((np.eye(2), [0, 1], [1.0, -2.0]), "sample_weight must not be negative, but row 1 has -2"),
+        ((np.eye(2), [0, 1], [np.nan, 1]), "sample_weight must be finite, but row 0"),
+    ],
+)
+def test_an_unusable_chunk_is_refused_and_leaves_no_trace(chunk, message):
+    moments = ClassMoments().update([[1.0, 2.0], [4.0, 3.0]], [0, 0])
+    with pytest.raises(CoCoError, match=message):
+        moments.update(*chunk)
+    assert moments.classes.tolist() == [0]
+    assert moments.counts.tolist() == [2]
+    assert moments.means.tolist() == [[2.5, 2.5]]
+    assert moments.within.tolist() == [[2.25, 0.75], [0.75, 0.25]]
+
+
+def test_refuses_to_merge_other_dimensions_and_other_kinds_of_labels():
+    moments = ClassMoments().update([[1.0, 2.0]], [0])
+    with pytest.raises(CoCoError, match="dimension 1 cannot join those of dimension 2"):
+        moments.merge(ClassMoments().update([[1.0]], [0]))
+    with pytest.raises(CoCoError, match="'x' cannot be sorted"):
+        moments.merge(ClassMoments().update([[1.0, 2.0]], ["x"]))
+    assert moments.n_samples == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["classes", "counts", "masses", "means", "global_mean", *COVARIANCES, "means_coincide"]
+)
+def test_has_no_results_before_the_first_row(name):
+    moments = ClassMoments().update(np.zeros((0, 2)), [])
+    with pytest.raises(CoCoError, match="no rows seen yet; call update"):
+        getattr(moments, name)

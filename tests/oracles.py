@@ -1,0 +1,55 @@
+"""The formulas as the paper prints them, in plain loops over samples and pairs.
+
+Slow on purpose. Everything is torch scalars, so autograd gives the oracle's gradient too.
+"""
+
+import torch
+
+
+def printed_coco(h, y, g, w=None):
+    """Equation (coco-loss); a pair weighs w_i w_j."""
+    n = len(y)
+    w = [1.0] * n if w is None else w
+    pairs = norms = h.sum() * 0
+    for i in range(n):
+        for j in range(i + 1, n):
+            pairs = pairs + w[i] * w[j] * (h[i] @ h[j] - g[y[i]][y[j]]) ** 2
+    for i in range(n):
+        norms = norms + w[i] ** 2 * (h[i] @ h[i] - g[y[i]][y[i]]) ** 2
+    return 2 / (n * (n + 1)) * pairs + 1 / n * norms
+
+
+def printed_balanced_coco(h, y, g, priors):
+    """Equation (balanced-coco-loss), which the paper leaves without normalisation."""
+    n = len(y)
+    total = h.sum() * 0
+    for i in range(n):
+        for j in range(i + 1, n):
+            weight = (1 / priors[y[i]]) ** 0.5 * (1 / priors[y[j]]) ** 0.5
+            total = total + weight * (h[i] @ h[j] - g[y[i]][y[j]]) ** 2
+    for i in range(n):
+        total = total + 1 / priors[y[i]] * (h[i] @ h[i] - g[y[i]][y[i]]) ** 2
+    return total
+
+
+def printed_dot_regression(h, y, prototypes, w=None):
+    n = len(y)
+    w = [1.0] * n if w is None else w
+    return sum(w[i] * (h[i] @ prototypes[y[i]] - 1) ** 2 for i in range(n)) / (2 * n)
+
+
+def printed_cross_entropy(h, y, weight, bias, w=None):
+    n = len(y)
+    w = [1.0] * n if w is None else w
+    total = h.sum() * 0
+    for i in range(n):
+        scores = [weight[c] @ h[i] + bias[c] for c in range(len(bias))]
+        total = total - w[i] * (scores[y[i]] - torch.log(sum(torch.exp(s) for s in scores)))
+    return total / n
+
+
+def value_and_grad(formula, h, *args):
+    """Evaluate a printed formula and its gradient with respect to the embeddings."""
+    h = h.detach().clone().requires_grad_()
+    value = formula(h, *args)
+    return value.detach(), torch.autograd.grad(value, h)[0]
