@@ -56,7 +56,7 @@ def check_priors(priors: ArrayLike, n_classes: int | None = None) -> NDArray[np.
         If they do not; the message gives the sum and the remedy.
     """
     priors = as_float_array(priors, "priors")
-    if priors.ndim != 1 or priors.size < 2:  # noqa: PLR2004 - two classes
+    if priors.ndim != 1 or priors.size < 2:
         raise CoCoError(
             f"priors must be a vector with one value per class, for at least two classes, "
             f"but has shape {priors.shape}"

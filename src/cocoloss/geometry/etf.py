@@ -65,11 +65,11 @@ def etf_distance(class_means: ArrayLike, *, center: bool = True) -> float:
 
 def _checked(class_means: ArrayLike) -> NDArray[np.float64]:
     means = as_float_array(class_means, "class_means")
-    if means.ndim != 2 or means.shape[1] == 0:  # noqa: PLR2004 - classes and dimensions
+    if means.ndim != 2 or means.shape[1] == 0:
         raise CoCoError(
             f"class_means must have shape (n_classes, embedding_dim), but has shape {means.shape}"
         )
-    if len(means) < 2:  # noqa: PLR2004 - nothing to tell apart below two
+    if len(means) < 2:
         raise CoCoError(f"class_means needs at least two classes, but has {len(means)}")
     if not np.all(np.isfinite(means)):
         bad = int(np.argmin(np.isfinite(means).all(axis=1)))

@@ -127,7 +127,7 @@ def packing_frame(n_classes: int, embedding_dim: int) -> NDArray[np.float64]:
     """
     n_classes = check_n_classes(n_classes)
     embedding_dim = check_embedding_dim(embedding_dim)
-    if embedding_dim == 1 and n_classes > 2:  # noqa: PLR2004 - the two ends of a line
+    if embedding_dim == 1 and n_classes > 2:
         raise GeometryError(
             f"only two unit vectors exist on the line, but n_classes is {n_classes} and "
             f"embedding_dim is 1; use an embedding_dim of at least 2"
@@ -142,7 +142,7 @@ def _packing_frame(n_classes: int, embedding_dim: int) -> NDArray[np.float64]:
         return np.pad(_simplex_vertices(n_classes), ((0, 0), (0, unused)))
     if n_classes <= 2 * embedding_dim:
         return _orthogonal_simplices(n_classes, embedding_dim)
-    if embedding_dim == 2:  # noqa: PLR2004 - the plane
+    if embedding_dim == 2:
         angles = 2 * np.pi * np.arange(n_classes) / n_classes
         return np.column_stack([np.cos(angles), np.sin(angles)])
     return spread_vectors(n_classes, embedding_dim)

@@ -119,7 +119,7 @@ def nearest_reachable(matrix: ArrayLike, embedding_dim: int | None = None) -> ND
 
 def _square(matrix: ArrayLike, n_classes: int | None) -> NDArray[np.float64]:
     G = as_float_array(matrix, "the similarity matrix")
-    if G.ndim != 2 or G.shape[0] != G.shape[1] or len(G) < 2:  # noqa: PLR2004 - a matrix, two classes
+    if G.ndim != 2 or G.shape[0] != G.shape[1] or len(G) < 2:
         raise GeometryError(
             f"the similarity matrix must be square, with one row and one column for each of at "
             f"least two classes, but has shape {G.shape}"

@@ -178,7 +178,7 @@ def _check_embeddings(embeddings: Tensor, embedding_dim: int | None) -> Tensor:
     if q == 0 or (embedding_dim is not None and q != embedding_dim):
         expected = "at least 1" if embedding_dim is None else str(embedding_dim)
         raise CoCoError(f"embedding_dim must be {expected}, but the embeddings have {q} columns")
-    if embeddings.dim() == 2:  # noqa: PLR2004
+    if embeddings.dim() == 2:
         embeddings = embeddings.unsqueeze(0)
     return embeddings.float() if embeddings.dtype in HALF else embeddings
 

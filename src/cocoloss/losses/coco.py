@@ -316,7 +316,7 @@ class _ClosedForm(torch.autograd.Function):
         loss, labels, sample_weight = ctx.call
         if torch.is_grad_enabled():  # backward(create_graph=True)
             gradient = loss._differentiable_gradient(embeddings, labels, sample_weight)  # noqa: SLF001
-        if embeddings.dim() == 3:  # noqa: PLR2004 - a model axis: one value per model
+        if embeddings.dim() == 3:
             grad_output = grad_output[:, None, None]
         # DistributedDataParallel divides the summed gradients by the number of ranks.
         scale = grad_output * world_size(loss.resolved_group())
@@ -325,7 +325,7 @@ class _ClosedForm(torch.autograd.Function):
 
 def _drop_model_axis(value: Tensor, embeddings: Tensor) -> Tensor:
     """Return a value per model as the caller expects it: (K,), or () if there was no such axis."""
-    return value[0] if embeddings.dim() == 2 else value  # noqa: PLR2004
+    return value[0] if embeddings.dim() == 2 else value
 
 
 def _full_precision(embeddings: Tensor) -> AbstractContextManager[object]:

@@ -70,21 +70,21 @@ def class_moments(h: Tensor, y: Tensor, w: Tensor | None, G: Tensor) -> Moments:
     mass, sums = h.new_zeros(K * C), h.new_zeros(K * C, q)
     for s in _blocks(n, K):
         index = rows[:, s].reshape(-1)
-        weight = h.new_ones(1).expand(len(index)) if w is None else w[:, s].reshape(-1)
+        weights = h.new_ones(1).expand(len(index)) if w is None else w[:, s].reshape(-1)
         weighted = h[:, s] if w is None else h[:, s] * w[:, s].unsqueeze(-1)
         # Summed per block first: one running float32 sum over a million rows loses digits.
-        mass = mass + torch.zeros_like(mass).index_add_(0, index, weight)
+        mass = mass + torch.zeros_like(mass).index_add_(0, index, weights)
         sums = sums + torch.zeros_like(sums).index_add_(0, index, weighted.reshape(-1, q))
     means = sums / _at_least_tiny(mass).unsqueeze(-1)
 
     scatter, diagonal = h.new_zeros(K, q, q), h.new_zeros(K)
-    g = G.diagonal()
+    scratch = _Scratch(h)
     for s in _blocks(n, K):
-        block = h[:, s]
-        d = means.index_select(0, rows[:, s].reshape(-1)).view(K, -1, q).sub_(block)
-        r = _norm_residual(block, y[:, s], None if w is None else w[:, s], g)
-        scatter.baddbmm_(d.mT, d if w is None else d * w[:, s].unsqueeze(-1))
+        block, weight = h[:, s], None if w is None else w[:, s]
+        r = _norm_residual(block, y[:, s], weight, G, scratch)
         diagonal += torch.linalg.vecdot(r, r)
+        d = scratch.rows_of(means, rows[:, s]).sub_(block)
+        scatter.baddbmm_(d.mT, d if weight is None else d * weight.unsqueeze(-1))
     return Moments(mass.view(K, C), means.view(K, C, q), scatter, diagonal, n)
 
 
@@ -155,15 +155,12 @@ def gradient(
     t = torch.matmul(G, m.sums).view(-1, q)  # (K * C, q)
     rows = _model_rows(y, G.shape[0])
     out = torch.empty_like(h)
+    scratch = _Scratch(h)
     for s in _blocks(n, K):
-        block, weight = h[:, s], None if w is None else w[:, s]
-        target = t.index_select(0, rows[:, s].reshape(-1)).view(K, -1, q)
-        r = _norm_residual(block, y[:, s], weight, G.diagonal())
-        grad = out[:, s]
-        if K == 1:  # writing through a slice needs one contiguous piece
-            torch.baddbmm(target, block, A, beta=-4 * pairs, alpha=4 * pairs, out=grad)
-        else:
-            grad.copy_(torch.baddbmm(target, block, A, beta=-4 * pairs, alpha=4 * pairs))
+        block, weight, grad = h[:, s], None if w is None else w[:, s], out[:, s]
+        r = _norm_residual(block, y[:, s], weight, G, scratch)
+        target = scratch.rows_of(t, rows[:, s])
+        torch.baddbmm(target, block, A, beta=-4 * pairs, alpha=4 * pairs, out=grad)
         grad.addcmul_(block, r.unsqueeze(-1), value=4 * norms)
         if weight is not None:
             grad *= weight.unsqueeze(-1)
@@ -182,13 +179,32 @@ def differentiable_gradient(
     sums = sums.index_add(0, rows.reshape(-1), weighted.reshape(-1, q)).view(K, -1, q)
     t = (G @ sums).reshape(-1, q)[rows.reshape(-1)].view_as(h)
     r = h.square().sum(-1, keepdim=True) - G.diagonal()[y].unsqueeze(-1)
-    gradient: Tensor = pairs * (h @ (h.mT @ weighted) - t) + norms * weight * r * h
-    return 4 * weight * gradient
+    gradient: Tensor = 4 * weight * (pairs * (h @ (h.mT @ weighted) - t) + norms * weight * r * h)
+    return gradient
 
 
-def _norm_residual(h: Tensor, y: Tensor, w: Tensor | None, g: Tensor) -> Tensor:
+class _Scratch:
+    """One block of memory for all blocks of rows: fresh pages cost more than the arithmetic."""
+
+    def __init__(self, h: Tensor) -> None:
+        K, n, q = h.shape
+        self.memory = h.new_empty(K * min(n, _step(K)), q)
+
+    def rows_of(self, table: Tensor, index: Tensor) -> Tensor:
+        """Return the rows of a (K * C, q) table at an index (K, n), as (K, n, q)."""
+        flat = index.reshape(-1)
+        torch.index_select(table, 0, flat, out=self.memory[: len(flat)])
+        return self.memory[: len(flat)].view(*index.shape, -1)
+
+    def squared_norms(self, h: Tensor) -> Tensor:
+        """Return |h_i|^2, (K, n)."""
+        K, n, _ = h.shape
+        return torch.mul(h, h, out=self.memory[: K * n].view(h.shape)).sum(-1)
+
+
+def _norm_residual(h: Tensor, y: Tensor, w: Tensor | None, G: Tensor, scratch: _Scratch) -> Tensor:
     """Return w_i (|h_i|^2 - g_ii), (K, n)."""
-    r = torch.linalg.vecdot(h, h).sub_(g.take(y))
+    r = scratch.squared_norms(h).sub_(G.diagonal().take(y))
     return r if w is None else r.mul_(w)
 
 
@@ -199,8 +215,12 @@ def _model_rows(y: Tensor, n_classes: int) -> Tensor:
 
 
 def _blocks(n: int, n_models: int) -> Iterator[slice]:
-    step = max(1, BLOCK // n_models)
+    step = _step(n_models)
     return (slice(start, start + step) for start in range(0, n, step))
+
+
+def _step(n_models: int) -> int:
+    return max(1, BLOCK // n_models)
 
 
 def _at_least_tiny(mass: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ class SamplewiseLoss(EmbeddingLoss):
         # rank's share is multiplied by it; the value is that of the global batch.
         share = total * (world_size(self.resolved_group()) / normaliser)
         value = share + (self.sum_over_ranks(total.detach()) / normaliser - share.detach())
-        return value[0] if embeddings.dim() == 2 else value  # noqa: PLR2004
+        return value[0] if embeddings.dim() == 2 else value
 
     def value_and_grad(
         self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None = None
@@ -58,7 +58,7 @@ class SamplewiseLoss(EmbeddingLoss):
             for weight in self._weights(batch):
                 gradient = gradient * weight.unsqueeze(-1)
             gradient = gradient / normaliser[:, None, None]
-        if embeddings.dim() == 2:  # noqa: PLR2004
+        if embeddings.dim() == 2:
             value = value[0]
         return value, gradient.view(embeddings.shape).to(embeddings.dtype)
 

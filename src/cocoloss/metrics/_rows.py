@@ -12,7 +12,7 @@ from cocoloss.exceptions import CoCoError
 def as_embeddings(embeddings: Any) -> NDArray[np.float64]:
     """Return embeddings as a finite float64 array of shape (n, q)."""
     rows = as_float_array(embeddings, "embeddings")
-    if rows.ndim != 2 or rows.shape[1] == 0:  # noqa: PLR2004 - a matrix
+    if rows.ndim != 2 or rows.shape[1] == 0:
         raise CoCoError(
             f"embeddings must be a matrix of shape (n_samples, embedding_dim), "
             f"but has shape {rows.shape}; reshape it to one row per sample"

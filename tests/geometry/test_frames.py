@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cocoloss.exceptions import CoCoError, GeometryError
+from cocoloss.geometry import packing_frame, similarity, simplex_frame
+from cocoloss.geometry.frames import _packing_frame
+from cocoloss.geometry.packing import largest_product, spread_vectors
+
+
+@settings(deadline=None)
+@given(n_classes=st.integers(2, 12), extra=st.integers(0, 20), seed=st.integers(0, 2**32 - 1))
+def test_gram_matrix_of_the_simplex_frame_is_the_simplex_similarity(n_classes, extra, seed):
+    frame = simplex_frame(n_classes, n_classes - 1 + extra, random_state=seed)
+    assert frame.shape == (n_classes, n_classes - 1 + extra)
+    np.testing.assert_allclose(frame @ frame.T, similarity("simplex", n_classes), atol=1e-13)
+
+
+def test_two_classes_fit_on_the_line_either_way_round():
+    firsts = {round(float(simplex_frame(2, 1, random_state=seed)[0, 0]), 12) for seed in range(20)}
+    assert firsts == {-1.0, 1.0}
+
+
+def test_rotation_is_haar_distributed():
+    # Under Haar's law a vertex is uniform on the sphere: mean 0, second moments I / q.
+    rng = np.random.default_rng(0)
+    first = np.array([simplex_frame(3, 2, rng)[0] for _ in range(4000)])
+    np.testing.assert_allclose(first.mean(axis=0), 0, atol=0.05)
+    np.testing.assert_allclose(first.T @ first / len(first), np.eye(2) / 2, atol=0.03)
+    orientation = [np.linalg.det(simplex_frame(3, 2, rng)[:2]) > 0 for _ in range(500)]
+    assert 0.4 < np.mean(orientation) < 0.6  # reflections are as likely as rotations
+
+
+def test_same_seed_gives_the_same_frame_and_another_seed_another():
+    np.testing.assert_array_equal(simplex_frame(4, 6, 7), simplex_frame(4, 6, 7))
+    assert not np.allclose(simplex_frame(4, 6, 7), simplex_frame(4, 6, 8))
+    assert not np.allclose(simplex_frame(4, 6), simplex_frame(4, 6))
+
+
+def test_global_seed_is_neither_read_nor_moved():
+    np.random.seed(0)  # noqa: NPY002 - the global generator is the subject
+    expected = np.random.random(3)  # noqa: NPY002
+    np.random.seed(0)  # noqa: NPY002
+    simplex_frame(4, 6)
+    simplex_frame(4, 6, random_state=1)
+    spread_vectors(7, 3)
+    np.testing.assert_array_equal(np.random.random(3), expected)  # noqa: NPY002
+
+
+@pytest.mark.parametrize(("n_classes", "embedding_dim"), [(3, 1), (10, 8)])
+def test_simplex_frame_refuses_a_space_that_is_too_small(n_classes, embedding_dim):
+    with pytest.raises(GeometryError, match=rf">= n_classes - 1 = {n_classes - 1}, .*packing"):
+        simplex_frame(n_classes, embedding_dim)
+
+
+@pytest.mark.parametrize("make", [simplex_frame, packing_frame])
+def test_frames_check_their_numbers(make):
+    with pytest.raises(CoCoError, match="n_classes must be at least 2, but is 1"):
+        make(1, 3)
+    with pytest.raises(CoCoError, match="embedding_dim must be at least 1, but is 0"):
+        make(2, 0)
+    with pytest.raises(CoCoError, match="n_classes must be a whole number"):
+        make("three", 3)
+
+
+@settings(deadline=None)
+@given(n_classes=st.integers(2, 12), embedding_dim=st.integers(2, 12))
+def test_packing_vectors_have_unit_length_and_do_not_coincide(n_classes, embedding_dim):
+    frame = packing_frame(n_classes, embedding_dim)
+    assert frame.shape == (n_classes, embedding_dim)
+    np.testing.assert_allclose(np.linalg.norm(frame, axis=1), 1, rtol=1e-12)
+    assert largest_product(frame) < np.cos(2 * np.pi / n_classes) + 1e-9  # the plane's polygon
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 8])
+@pytest.mark.parametrize("extra", [0, 4])
+def test_packing_is_a_simplex_where_that_fits(n_classes, extra):
+    frame = packing_frame(n_classes, n_classes - 1 + extra)
+    np.testing.assert_allclose(frame @ frame.T, similarity("simplex", n_classes), atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "embedding_dim"),
+    [(4, 2), (5, 3), (6, 3), (7, 5), (8, 5), (12, 8), (16, 8), (200, 100)],
+)
+def test_packing_meets_rankins_bound_up_to_twice_the_dimension(n_classes, embedding_dim):
+    frame = packing_frame(n_classes, embedding_dim)
+    gram = frame @ frame.T
+    np.testing.assert_allclose(np.diag(gram), 1, rtol=1e-12)
+    off = gram[~np.eye(n_classes, dtype=bool)]
+    assert abs(off.max()) < 1e-14
+    assert np.linalg.matrix_rank(frame) == embedding_dim
+
+
+def test_twice_the_dimension_gives_pairs_of_opposite_axes():
+    frame = packing_frame(6, 3)
+    expected = np.kron(np.eye(3), [[1, -1], [-1, 1]])
+    np.testing.assert_allclose(frame @ frame.T, expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("n_classes", [5, 6, 17])
+def test_packing_of_the_plane_is_the_regular_polygon(n_classes):
+    frame = packing_frame(n_classes, 2)
+    angles = np.sort(np.arctan2(frame[:, 1], frame[:, 0]) % (2 * np.pi))
+    np.testing.assert_allclose(np.diff(angles), 2 * np.pi / n_classes, rtol=1e-12)
+
+
+def test_packing_is_the_same_when_it_is_searched_again():
+    first = packing_frame(9, 3)
+    _packing_frame.cache_clear()
+    np.testing.assert_array_equal(packing_frame(9, 3), first)
+
+
+@pytest.mark.parametrize(("n_classes", "embedding_dim"), [(3, 4), (5, 3), (7, 2), (7, 3)])
+def test_writing_into_a_packing_leaves_the_next_one_alone(n_classes, embedding_dim):
+    expected = packing_frame(n_classes, embedding_dim)
+    spoilt = packing_frame(n_classes, embedding_dim)
+    spoilt[:] = 0
+    np.testing.assert_array_equal(packing_frame(n_classes, embedding_dim), expected)
+
+
+def test_line_has_room_for_two_classes_only():
+    np.testing.assert_allclose(np.sort(packing_frame(2, 1).ravel()), [-1, 1])
+    with pytest.raises(GeometryError, match=r"only two unit vectors.*n_classes is 3.*at least 2"):
+        packing_frame(3, 1)

@@ -1,0 +1,162 @@
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cocoloss.exceptions import CoCoError, GeometryError
+from cocoloss.geometry import nearest_reachable, similarity, simplex_frame, validate_similarity
+
+ORDINAL = [[1.0, 0.0, -1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 1.0]]  # rank 2
+INDEFINITE = [[1.0, -2.0], [-2.0, 1.0]]  # eigenvalues 3 and -1
+ACUTE = np.eye(3) + 1  # eigenvalues 4, 1, 1; the first along (1, 1, 1)
+
+
+@pytest.mark.parametrize("convert", [list, np.array, torch.tensor])
+def test_lists_arrays_and_tensors_come_back_as_float64(convert):
+    G = validate_similarity(convert(ORDINAL), n_classes=3, embedding_dim=2)
+    assert G.dtype == np.float64
+    np.testing.assert_array_equal(G, ORDINAL)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5, 100])
+def test_float32_simplex_passes_in_its_own_dimension(n_classes):
+    G = similarity("simplex", n_classes).astype(np.float32)
+    validate_similarity(G, n_classes, n_classes - 1)
+
+
+def test_float32_gram_matrix_passes_in_its_own_dimension():
+    vectors = np.random.default_rng(0).standard_normal((100, 20)).astype(np.float32)
+    validate_similarity(vectors @ vectors.T, 100, 20)
+    with pytest.raises(GeometryError, match="rank 20, but embedding_dim is 19"):
+        validate_similarity(vectors @ vectors.T, 100, 19)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_rounding_asymmetry_is_averaged_away_at_any_scale(scale):
+    G = scale * np.array([[1.0, 0.5], [0.5 + 1e-9, 1.0]])
+    checked = validate_similarity(G)
+    np.testing.assert_array_equal(checked, checked.T)
+    assert checked[0, 1] == pytest.approx(scale * (0.5 + 5e-10), rel=1e-14)
+
+
+def test_asymmetry_is_shown_at_its_worst_entry():
+    G = np.eye(3)
+    G[0, 1], G[2, 1], G[1, 2] = 1e-3, 0.25, -0.5
+    message = r"symmetric, but entry \(1, 2\) is -0\.5 and entry \(2, 1\) is 0\.25; nearest_reach"
+    with pytest.raises(GeometryError, match=message):
+        validate_similarity(G)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (1, 1), (0, 0), (2, 2, 2)])
+def test_what_is_not_a_square_matrix_is_refused_with_its_shape(shape):
+    for check in (validate_similarity, nearest_reachable):
+        with pytest.raises(GeometryError, match=rf"square.*shape {re.escape(str(shape))}"):
+            check(np.ones(shape))
+
+
+def test_wrong_number_of_classes_is_refused():
+    with pytest.raises(GeometryError, match="is for 3 classes, but n_classes is 4"):
+        validate_similarity(ORDINAL, n_classes=4)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_entry_that_is_not_finite_is_located(bad):
+    G = np.eye(3)
+    G[1, 2] = bad
+    for check in (validate_similarity, nearest_reachable):
+        with pytest.raises(GeometryError, match=rf"entry \(1, 2\) is {bad}"):
+            check(G)
+
+
+def test_what_is_not_a_number_is_refused():
+    with pytest.raises(CoCoError, match="similarity matrix must hold numbers only"):
+        validate_similarity([["a", "b"], ["b", "a"]])
+
+
+@pytest.mark.parametrize("length", [0.0, -2.0])
+def test_diagonal_must_be_positive(length):
+    with pytest.raises(GeometryError, match=rf"squared lengths.*class 1 is {length:g};"):
+        validate_similarity(np.diag([1.0, length, 3.0]))
+
+
+def test_indefinite_matrix_is_refused_with_its_eigenvalue_and_the_nearest_matrix():
+    # Kept: 3 of (3, -1), with eigenvector (1, -1)/sqrt(2); distance 1 / |G| = 1 / sqrt(10).
+    message = (
+        r"smallest eigenvalue is -1; nearest_reachable\(matrix\) returns .* distance 0\.316:"
+        r"\n\[\[ 1\.5 -1\.5\]\n \[-1\.5  1\.5\]\]"
+    )
+    with pytest.raises(GeometryError, match=message):
+        validate_similarity(INDEFINITE)
+
+
+def test_rank_above_the_dimension_is_refused_with_both_and_the_nearest_matrix():
+    message = (
+        r"rank 2, but embedding_dim is 1: use an embedding_dim of at least 2.*"
+        r"nearest_reachable\(matrix, 1\) returns .* distance 0\.447, but it puts class 1 at the "
+        r'origin.*"packing".*:\n\[\[ 1\.  0\. -1\.\]'
+    )
+    with pytest.raises(GeometryError, match=message):
+        validate_similarity(ORDINAL, embedding_dim=1)
+
+
+def test_origin_is_not_mentioned_when_every_class_keeps_a_length():
+    with pytest.raises(GeometryError, match="rank 3, but embedding_dim is 1") as caught:
+        validate_similarity(ACUTE, embedding_dim=1)
+    assert "origin" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("n_classes", "printed"), [(6, True), (7, False)])
+def test_only_small_matrices_are_printed(n_classes, printed):
+    G = np.full((n_classes, n_classes), -1.0) + 2 * np.eye(n_classes)
+    with pytest.raises(GeometryError, match="smallest eigenvalue") as caught:
+        validate_similarity(G)
+    assert ("\n" in str(caught.value)) == printed
+
+
+def test_embedding_dim_is_checked():
+    for check in (validate_similarity, nearest_reachable):
+        with pytest.raises(CoCoError, match="embedding_dim must be at least 1, but is 0"):
+            check(ORDINAL, embedding_dim=0)
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 10_000), n_classes=st.integers(2, 6), embedding_dim=st.integers(1, 7))
+def test_nearest_is_reachable_and_no_other_gram_matrix_is_nearer(seed, n_classes, embedding_dim):
+    rng = np.random.default_rng(seed)
+    G = rng.standard_normal((n_classes, n_classes))
+    nearest = nearest_reachable(G, embedding_dim)
+    np.testing.assert_array_equal(nearest, nearest.T)
+    eigenvalues = np.linalg.eigvalsh(nearest)
+    assert eigenvalues[0] > -1e-12
+    assert np.sum(eigenvalues > 1e-10) <= embedding_dim
+    distance = np.linalg.norm(G - nearest)
+    # Rivals near the optimum: its own factor, disturbed, stays a Gram matrix of C vectors in R^q.
+    values, vectors = np.linalg.eigh(nearest)
+    factor = (vectors * np.sqrt(np.clip(values, 0, None)))[:, ::-1][:, :embedding_dim]
+    for size in (1e-3, 1e-1, 1.0):
+        rival = factor + size * rng.standard_normal(factor.shape)
+        assert np.linalg.norm(G - rival @ rival.T) >= distance - 1e-9
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 10_000), extra=st.integers(0, 3))
+def test_reachable_matrix_is_its_own_nearest(seed, extra):
+    vectors = np.random.default_rng(seed).standard_normal((5, 3))
+    gram = vectors @ vectors.T
+    np.testing.assert_allclose(nearest_reachable(gram, 3 + extra), gram, atol=1e-12)
+    np.testing.assert_allclose(nearest_reachable(gram), gram, atol=1e-12)
+
+
+def test_offered_matrix_is_accepted():
+    for G, embedding_dim in [(INDEFINITE, 1), (INDEFINITE, None), (ACUTE, 1)]:
+        validate_similarity(nearest_reachable(G, embedding_dim), embedding_dim=embedding_dim)
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_gram_matrix_of_any_frame_is_accepted_in_its_dimension(seed):
+    frame = simplex_frame(4, 5, random_state=seed)
+    validate_similarity(frame @ frame.T, 4, 3)
