@@ -73,8 +73,7 @@ def main() -> None:
         f"backward_in_chunks, {N:,} rows, chunks of {CHUNK}, one thread; target: at most 1.2",
         ["network", "in chunks", "two plain passes", "ratio"],
         [
-            [f"{D}-{w}-{Q}", *(readable(t[k]) for k in ("in chunks", "two plain passes"))]
-            + [f"{ratios[w]:.3f}"]
+            [f"{D}-{w}-{Q}", *(readable(s) for s in t.values()), f"{ratios[w]:.3f}"]
             for w, t in times.items()
         ],
     )

@@ -13,7 +13,8 @@ The derivation is in docs/theory.md. This module knows the formula, and no loss 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import torch
@@ -64,40 +65,34 @@ def class_moments(h: Tensor, y: Tensor, w: Tensor | None, G: Tensor) -> Moments:
     G : Tensor of shape (C, C)
         Target similarities; only the diagonal is needed here.
     """
+    return reduce(merge, (_block_moments(*block, G) for block in _blocks(h, y, w)))
+
+
+def _block_moments(h: Tensor, y: Tensor, w: Tensor | None, G: Tensor) -> Moments:
     K, n, q = h.shape
     C = G.shape[0]
-    rows = _model_rows(y, C)  # (K, n): row of each sample in a (K * C, q) table
-    mass, sums = h.new_zeros(K * C), h.new_zeros(K * C, q)
-    for s in _blocks(n, K):
-        index = rows[:, s].reshape(-1)
-        weights = h.new_ones(1).expand(len(index)) if w is None else w[:, s].reshape(-1)
-        weighted = h[:, s] if w is None else h[:, s] * w[:, s].unsqueeze(-1)
-        # Summed per block first: one running float32 sum over a million rows loses digits.
-        mass = mass + torch.zeros_like(mass).index_add_(0, index, weights)
-        sums = sums + torch.zeros_like(sums).index_add_(0, index, weighted.reshape(-1, q))
+    rows = _model_rows(y, C)
+    weights = h.new_ones(1).expand(K * n) if w is None else w.reshape(-1)
+    weighted = h if w is None else h * w.unsqueeze(-1)
+    mass = h.new_zeros(K * C).index_add_(0, rows, weights)
+    sums = h.new_zeros(K * C, q).index_add_(0, rows, weighted.reshape(-1, q))
     means = sums / _at_least_tiny(mass).unsqueeze(-1)
-
-    scatter, diagonal = h.new_zeros(K, q, q), h.new_zeros(K)
-    scratch = _Scratch(h)
-    for s in _blocks(n, K):
-        block, weight = h[:, s], None if w is None else w[:, s]
-        r = _norm_residual(block, y[:, s], weight, G, scratch)
-        diagonal += torch.linalg.vecdot(r, r)
-        d = scratch.rows_of(means, rows[:, s]).sub_(block)
-        scatter.baddbmm_(d.mT, d if weight is None else d * weight.unsqueeze(-1))
-    return Moments(mass.view(K, C), means.view(K, C, q), scatter, diagonal, n)
+    d = means.index_select(0, rows).view(K, n, q).sub_(h)
+    W = torch.bmm(d.mT, d if w is None else d * w.unsqueeze(-1))
+    r = _norm_residual(h, y, w, G)
+    return Moments(mass.view(K, C), means.view(K, C, q), W, torch.linalg.vecdot(r, r), n)
 
 
 def merge(a: Moments, b: Moments) -> Moments:
     """Return the moments of two batches together (the pairwise update of Chan et al.)."""
     mass = a.mass + b.mass
-    share = b.mass / _at_least_tiny(mass)  # (K, C); an absent class keeps mean zero
+    share = (b.mass / _at_least_tiny(mass)).unsqueeze(-1)  # (K, C, 1); 0 where a class is absent
     delta = b.means - a.means
-    between = (a.mass * share).unsqueeze(-1) * delta
+    between = (a.mass.unsqueeze(-1) * share) * delta
     return Moments(
         mass,
-        a.means + share.unsqueeze(-1) * delta,
-        a.scatter + b.scatter + delta.mT @ between,
+        torch.addcmul(a.means, share, delta),
+        torch.baddbmm(a.scatter + b.scatter, delta.mT, between),
         a.diagonal + b.diagonal,
         a.count + b.count,
     )
@@ -150,20 +145,17 @@ def gradient(
     dP/dh_i = 4 w_i (A h_i - t_{y_i}) with A = W + B and t_c = sum_b g_cb m_b mu_b, and
     dD/dh_i = 4 w_i^2 (|h_i|^2 - g_ii) h_i: a row needs its own embedding and no other.
     """
-    K, n, q = h.shape
+    q = h.shape[-1]
     A = m.scatter + m.between  # (K, q, q)
     t = torch.matmul(G, m.sums).view(-1, q)  # (K * C, q)
-    rows = _model_rows(y, G.shape[0])
     out = torch.empty_like(h)
-    scratch = _Scratch(h)
-    for s in _blocks(n, K):
-        block, weight, grad = h[:, s], None if w is None else w[:, s], out[:, s]
-        r = _norm_residual(block, y[:, s], weight, G, scratch)
-        target = scratch.rows_of(t, rows[:, s])
+    for (block, labels, weight), grad in zip(_blocks(h, y, w), _split(out), strict=True):
+        target = t.index_select(0, _model_rows(labels, G.shape[0])).view(block.shape)
         torch.baddbmm(target, block, A, beta=-4 * pairs, alpha=4 * pairs, out=grad)
+        r = _norm_residual(block, labels, weight, G)
         grad.addcmul_(block, r.unsqueeze(-1), value=4 * norms)
         if weight is not None:
-            grad *= weight.unsqueeze(-1)
+            grad.mul_(weight.unsqueeze(-1))
     return out
 
 
@@ -176,51 +168,38 @@ def differentiable_gradient(
     weighted = weight * h
     rows = _model_rows(y, G.shape[0])
     sums = h.new_zeros(K * G.shape[0], q)
-    sums = sums.index_add(0, rows.reshape(-1), weighted.reshape(-1, q)).view(K, -1, q)
-    t = (G @ sums).reshape(-1, q)[rows.reshape(-1)].view_as(h)
+    sums = sums.index_add(0, rows, weighted.reshape(-1, q)).view(K, -1, q)
+    t = (G @ sums).reshape(-1, q)[rows].view_as(h)
     r = h.square().sum(-1, keepdim=True) - G.diagonal()[y].unsqueeze(-1)
     gradient: Tensor = 4 * weight * (pairs * (h @ (h.mT @ weighted) - t) + norms * weight * r * h)
     return gradient
 
 
-class _Scratch:
-    """One block of memory for all blocks of rows: fresh pages cost more than the arithmetic."""
-
-    def __init__(self, h: Tensor) -> None:
-        K, n, q = h.shape
-        self.memory = h.new_empty(K * min(n, _step(K)), q)
-
-    def rows_of(self, table: Tensor, index: Tensor) -> Tensor:
-        """Return the rows of a (K * C, q) table at an index (K, n), as (K, n, q)."""
-        flat = index.reshape(-1)
-        torch.index_select(table, 0, flat, out=self.memory[: len(flat)])
-        return self.memory[: len(flat)].view(*index.shape, -1)
-
-    def squared_norms(self, h: Tensor) -> Tensor:
-        """Return |h_i|^2, (K, n)."""
-        K, n, _ = h.shape
-        return torch.mul(h, h, out=self.memory[: K * n].view(h.shape)).sum(-1)
-
-
-def _norm_residual(h: Tensor, y: Tensor, w: Tensor | None, G: Tensor, scratch: _Scratch) -> Tensor:
+def _norm_residual(h: Tensor, y: Tensor, w: Tensor | None, G: Tensor) -> Tensor:
     """Return w_i (|h_i|^2 - g_ii), (K, n)."""
-    r = scratch.squared_norms(h).sub_(G.diagonal().take(y))
+    r: Tensor = torch.linalg.vecdot(h, h).sub_(G.diagonal().take(y))
     return r if w is None else r.mul_(w)
 
 
 def _model_rows(y: Tensor, n_classes: int) -> Tensor:
-    """Return where each sample's class stands in a table of all models' classes, (K, n)."""
+    """Return where each sample's class stands in a table of all models' classes, (K * n,)."""
     K = y.shape[0]
-    return y if K == 1 else y + n_classes * torch.arange(K, device=y.device).unsqueeze(-1)
+    if K > 1:
+        y = y + n_classes * torch.arange(K, device=y.device).unsqueeze(-1)
+    return y.reshape(-1)
 
 
-def _blocks(n: int, n_models: int) -> Iterator[slice]:
-    step = _step(n_models)
-    return (slice(start, start + step) for start in range(0, n, step))
+def _split(x: Tensor) -> tuple[Tensor, ...]:
+    """Cut (K, n, ...) into blocks of rows."""
+    step = max(1, BLOCK // x.shape[0])
+    return (x,) if x.shape[1] <= step else x.split(step, dim=1)
 
 
-def _step(n_models: int) -> int:
-    return max(1, BLOCK // n_models)
+def _blocks(
+    h: Tensor, y: Tensor, w: Tensor | None
+) -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
+    weights = repeat(None) if w is None else _split(w)
+    return zip(_split(h), _split(y), weights, strict=False)  # None goes on for ever
 
 
 def _at_least_tiny(mass: Tensor) -> Tensor:
