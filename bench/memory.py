@@ -12,7 +12,7 @@ from cocoloss.losses import CoCoLoss, backward_in_chunks
 from timing import interleaved, readable, save, show
 
 N, C, Q = 1_000_000, 10, 32
-D, CHUNK = 64, 4096
+D, CHUNK = 64, 8192
 WIDTHS = (64, 128, 256, 512)
 
 

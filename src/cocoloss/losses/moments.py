@@ -192,7 +192,7 @@ def _model_rows(y: Tensor, n_classes: int) -> Tensor:
 def _split(x: Tensor) -> tuple[Tensor, ...]:
     """Cut (K, n, ...) into blocks of rows."""
     step = max(1, BLOCK // x.shape[0])
-    return (x,) if x.shape[1] <= step else x.split(step, dim=1)
+    return (x,) if x.shape[1] <= step else x.split(step, dim=1)  # type: ignore[no-untyped-call]
 
 
 def _blocks(
