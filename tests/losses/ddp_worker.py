@@ -5,6 +5,8 @@ that DistributedDataParallel averages must be the gradient of the loss of the wh
 process.
 """
 
+import copy
+import gc
 import sys
 
 import torch
@@ -44,6 +46,7 @@ def close(a, b, what):
 
 
 def compare(name, make, network, data, mine, *, weighted):
+    network = copy.deepcopy(network)  # a wrapped network keeps its hooks: one wrapper each
     x, y, w = data if weighted else (*data[:2], None)
     shard = [None if part is None else part[mine] for part in (x, y, w)]
 
@@ -123,7 +126,9 @@ def main():
             loss = CoCoLoss(C, process_group="world")
             sent = numbers_sent(loss, torch.randn(m, q), torch.randint(0, C, (m,)))
             assert sent == C * (q + 1) + q * q, (q, m, sent)
-    print(f"rank {rank} of {len(sizes)} agrees")
+    print(f"rank {rank} of {len(sizes)} agrees", flush=True)
+    gc.collect()  # wrappers hold the group: they go before it
+    distributed.barrier()
     distributed.destroy_process_group()
 
 
