@@ -49,6 +49,8 @@ class EmbeddingLoss(nn.Module, ABC):
     values are (K,).
     """
 
+    embedding_dim: int | None = None  # columns that the embeddings must have, if that is fixed
+
     def __init__(self, n_classes: int, *, reduction: str, process_group: Any) -> None:
         super().__init__()
         self.n_classes = check_n_classes(n_classes)
@@ -83,7 +85,6 @@ class EmbeddingLoss(nn.Module, ABC):
             If the batch does not fit; the message says what came and what to do.
         """
 
-    @abstractmethod
     def value_and_grad(
         self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -97,6 +98,17 @@ class EmbeddingLoss(nn.Module, ABC):
         -------
         value : Tensor of shape () or (K,)
         gradient : Tensor of the shape and dtype of the embeddings
+        """
+        with torch.no_grad():
+            value, gradient = self.evaluate(self.check_batch(embeddings, labels, sample_weight))
+        return drop_model_axis(value, embeddings), gradient.view(embeddings.shape).to(embeddings)
+
+    @abstractmethod
+    def evaluate(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return values (K,) and gradients (K, n, q) of a batch that is known to be sound.
+
+        What :meth:`value_and_grad` does once it has checked its input; for loops that draw their
+        batches from data they have checked before.
         """
 
     @abstractmethod
@@ -132,14 +144,10 @@ class EmbeddingLoss(nn.Module, ABC):
         return self._constants[key]
 
     def check_batch(
-        self,
-        embeddings: Tensor,
-        labels: Labels,
-        sample_weight: Tensor | None,
-        embedding_dim: int | None = None,
+        self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None
     ) -> Batch:
         """Return the batch in the form that the formulas take, or say what does not fit."""
-        h = _check_embeddings(embeddings, embedding_dim)
+        h = _check_embeddings(embeddings, self.embedding_dim)
         shape = h.shape[:-1]  # (K, n)
         y = self.check_labels(labels).to(h.device)
         return Batch(h, _fit(y, shape, "labels"), _check_weight(sample_weight, shape, h))
@@ -216,6 +224,11 @@ def _fit(values: Tensor, shape: torch.Size, name: str) -> Tensor:
             + f", but has shape {tuple(values.shape)}"
         )
     return values
+
+
+def drop_model_axis(value: Tensor, embeddings: Tensor) -> Tensor:
+    """Return a value per model as the caller expects it: (K,), or () if there was no such axis."""
+    return value[0] if embeddings.dim() == 2 else value
 
 
 def world_size(group: Any) -> int:

@@ -13,7 +13,7 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import SIMILARITIES, validate_similarity
 from cocoloss.geometry import similarity as named_similarity
 from cocoloss.losses import moments
-from cocoloss.losses.base import Batch, EmbeddingLoss, Labels, world_size
+from cocoloss.losses.base import Batch, EmbeddingLoss, Labels, drop_model_axis, world_size
 from cocoloss.losses.moments import Moments
 from cocoloss.losses.pairwise import pairwise_value_and_grad
 
@@ -98,11 +98,9 @@ class CoCoLoss(EmbeddingLoss):
         value: Tensor = _ClosedForm.apply(embeddings, self, labels, sample_weight)  # type: ignore[no-untyped-call]
         return value
 
-    def value_and_grad(
-        self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Return the loss and its gradient; see :meth:`EmbeddingLoss.value_and_grad`."""
-        value, gradient = self._evaluate(embeddings, labels, sample_weight, with_gradient=True)
+    def evaluate(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return values and gradients; see :meth:`EmbeddingLoss.evaluate`."""
+        value, gradient = self._evaluate(batch, with_gradient=True)
         assert gradient is not None
         return value, gradient
 
@@ -120,7 +118,7 @@ class CoCoLoss(EmbeddingLoss):
         G = self._targets(embeddings.shape[-1], summary.means)
         pairs, _ = self._factors(summary.count)
         terms = moments.pair_terms(summary, G)
-        return Components(*(_drop_model_axis(pairs * term, embeddings) for term in terms))
+        return Components(*(drop_model_axis(pairs * term, embeddings) for term in terms))
 
     def n_terms(self, batch_size: int) -> int:
         """Return the number of ordered pairs, samples with themselves included."""
@@ -137,7 +135,7 @@ class CoCoLoss(EmbeddingLoss):
     ) -> Moments:
         """Return the moments of this rank's rows: all that value and gradient need to know."""
         with torch.no_grad():
-            batch, G = self._prepare(embeddings, labels, sample_weight)
+            batch, G = self._weigh(self.check_batch(embeddings, labels, sample_weight))
             with _full_precision(embeddings):
                 return moments.class_moments(*batch, G)
 
@@ -164,35 +162,23 @@ class CoCoLoss(EmbeddingLoss):
     ) -> Tensor:
         """Return the gradient for some rows of the batch that was summarised."""
         with torch.no_grad():
-            batch, G = self._prepare(embeddings, labels, sample_weight)
+            batch, G = self._weigh(self.check_batch(embeddings, labels, sample_weight))
             with _full_precision(embeddings):
                 gradient = moments.gradient(*batch, G, summary, *self._factors(summary.count))
         return gradient.view(embeddings.shape).to(embeddings.dtype)
 
-    def _evaluate(
-        self,
-        embeddings: Tensor,
-        labels: Labels,
-        sample_weight: Tensor | None,
-        *,
-        with_gradient: bool,
-    ) -> tuple[Tensor, Tensor | None]:
-        gradient: Tensor | None = None
-        with torch.no_grad():
-            batch, G = self._prepare(embeddings, labels, sample_weight)
-            n = batch.labels.shape[1]
-            with _full_precision(embeddings):
-                if self.process_group is None and 0 < n <= PAIRWISE_LIMIT:
-                    value, gradient = pairwise_value_and_grad(*batch, G, *self._factors(n))
-                else:
-                    summary = self.reduce_over_ranks(moments.class_moments(*batch, G))
-                    value = self.value_of(summary)
-                    if with_gradient:
-                        factors = self._factors(summary.count)
-                        gradient = moments.gradient(*batch, G, summary, *factors)
-        if gradient is not None:
-            gradient = gradient.view(embeddings.shape).to(embeddings.dtype)
-        return _drop_model_axis(value, embeddings), gradient
+    def _evaluate(self, batch: Batch, *, with_gradient: bool) -> tuple[Tensor, Tensor | None]:
+        n = batch.labels.shape[1]
+        batch, G = self._weigh(batch)
+        with _full_precision(batch.embeddings):
+            if self.process_group is None and 0 < n <= PAIRWISE_LIMIT:
+                return pairwise_value_and_grad(*batch, G, *self._factors(n))
+            summary = self.reduce_over_ranks(moments.class_moments(*batch, G))
+            value, gradient = self.value_of(summary), None
+            if with_gradient:
+                factors = self._factors(summary.count)
+                gradient = moments.gradient(*batch, G, summary, *factors)
+        return value, gradient
 
     def _differentiable_gradient(
         self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None
@@ -202,21 +188,18 @@ class CoCoLoss(EmbeddingLoss):
                 "second derivatives (create_graph=True) are not available with a process_group; "
                 "build the loss without it for them"
             )
-        batch, G = self._prepare(embeddings, labels, sample_weight)
+        batch, G = self._weigh(self.check_batch(embeddings, labels, sample_weight))
         factors = self._factors(batch.labels.shape[1])
         gradient = moments.differentiable_gradient(*batch, G, *factors)
         return gradient.view(embeddings.shape)
 
-    def _prepare(
-        self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None
-    ) -> tuple[Batch, Tensor]:
-        """Return the checked batch, class weights multiplied in, and the target similarities."""
-        batch = self.check_batch(embeddings, labels, sample_weight)
+    def _weigh(self, batch: Batch) -> tuple[Batch, Tensor]:
+        """Return the batch, class weights multiplied in, and the target similarities G."""
+        h, y, w = batch
         if self.priors is not None:
-            class_weight = self.constant("class_weight", self._class_weight, batch.embeddings)
-            weight = class_weight[batch.labels]
-            batch = batch._replace(weight=weight if batch.weight is None else weight * batch.weight)
-        return batch, self._targets(embeddings.shape[-1], batch.embeddings)
+            class_weight = self.constant("class_weight", self._class_weight, h)[y]
+            batch = Batch(h, y, class_weight if w is None else class_weight * w)
+        return batch, self._targets(h.shape[-1], h)
 
     def _targets(self, embedding_dim: int, like: Tensor) -> Tensor:
         """Return the target similarities G as a tensor (C, C); checked once per dimension."""
@@ -303,12 +286,12 @@ class _ClosedForm(torch.autograd.Function):
         labels: Labels,
         sample_weight: Tensor | None,
     ) -> Tensor:
-        value, gradient = loss._evaluate(  # noqa: SLF001 - two halves of one thing
-            embeddings, labels, sample_weight, with_gradient=ctx.needs_input_grad[0]
-        )
+        with_gradient = ctx.needs_input_grad[0]
+        batch = loss.check_batch(embeddings, labels, sample_weight)
+        value, gradient = loss._evaluate(batch, with_gradient=with_gradient)  # noqa: SLF001 - two halves of one thing
         ctx.save_for_backward(embeddings, gradient)
         ctx.call = (loss, labels, sample_weight)
-        return value
+        return drop_model_axis(value, embeddings)
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, None, None, None]:
@@ -320,12 +303,7 @@ class _ClosedForm(torch.autograd.Function):
             grad_output = grad_output[:, None, None]
         # DistributedDataParallel divides the summed gradients by the number of ranks.
         scale = grad_output * world_size(loss.resolved_group())
-        return (gradient * scale).to(embeddings.dtype), None, None, None
-
-
-def _drop_model_axis(value: Tensor, embeddings: Tensor) -> Tensor:
-    """Return a value per model as the caller expects it: (K,), or () if there was no such axis."""
-    return value[0] if embeddings.dim() == 2 else value
+        return gradient.view(embeddings.shape).to(embeddings.dtype) * scale, None, None, None
 
 
 def _full_precision(embeddings: Tensor) -> AbstractContextManager[object]:

@@ -4,13 +4,12 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, distributed
 
 from cocoloss._validation import as_float_array, check_integer
 from cocoloss.exceptions import CoCoError
-from cocoloss.losses.base import Batch, EmbeddingLoss, Labels, world_size
+from cocoloss.losses.base import Batch, EmbeddingLoss, Labels, drop_model_axis, world_size
 
 
 class SamplewiseLoss(EmbeddingLoss):
@@ -19,6 +18,8 @@ class SamplewiseLoss(EmbeddingLoss):
     Class weights are normalised as in :func:`torch.nn.functional.cross_entropy`; without them
     the divisor is the number of samples. Sample weights multiply the terms.
     """
+
+    embedding_dim: int
 
     def __init__(
         self,
@@ -37,30 +38,23 @@ class SamplewiseLoss(EmbeddingLoss):
         self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the loss of a batch; see :meth:`EmbeddingLoss.forward`."""
-        batch = self._batch(embeddings, labels, sample_weight)
+        batch = self.check_batch(embeddings, labels, sample_weight)
         normaliser = self.normaliser(batch.labels, batch.embeddings)
         total = self._total(self.terms(batch), batch)
         # DistributedDataParallel divides the summed gradients by the number of ranks, so this
         # rank's share is multiplied by it; the value is that of the global batch.
         share = total * (world_size(self.resolved_group()) / normaliser)
         value = share + (self.sum_over_ranks(total.detach()) / normaliser - share.detach())
-        return value[0] if embeddings.dim() == 2 else value
+        return drop_model_axis(value, embeddings)
 
-    def value_and_grad(
-        self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Return the loss and its gradient; see :meth:`EmbeddingLoss.value_and_grad`."""
-        with torch.no_grad():
-            batch = self._batch(embeddings, labels, sample_weight)
-            normaliser = self.normaliser(batch.labels, batch.embeddings)
-            terms, gradient = self.terms_and_grad(batch)
-            value = self.sum_over_ranks(self._total(terms, batch)) / normaliser
-            for weight in self._weights(batch):
-                gradient = gradient * weight.unsqueeze(-1)
-            gradient = gradient / normaliser[:, None, None]
-        if embeddings.dim() == 2:
-            value = value[0]
-        return value, gradient.view(embeddings.shape).to(embeddings.dtype)
+    def evaluate(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return values and gradients; see :meth:`EmbeddingLoss.evaluate`."""
+        normaliser = self.normaliser(batch.labels, batch.embeddings)
+        terms, gradient = self.terms_and_grad(batch)
+        value = self.sum_over_ranks(self._total(terms, batch)) / normaliser
+        for weight in self._weights(batch):
+            gradient = gradient * weight.unsqueeze(-1)
+        return value, gradient / normaliser[:, None, None]
 
     def n_terms(self, batch_size: int) -> int:
         """Return one term per sample."""
@@ -78,7 +72,7 @@ class SamplewiseLoss(EmbeddingLoss):
         self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the weighted sum of this rank's terms, (K,), differentiably."""
-        batch = self._batch(embeddings, labels, sample_weight)
+        batch = self.check_batch(embeddings, labels, sample_weight)
         return self._total(self.terms(batch), batch)
 
     def normaliser(self, labels: Tensor, like: Tensor) -> Tensor:
@@ -102,9 +96,6 @@ class SamplewiseLoss(EmbeddingLoss):
             values = values.clone()
             distributed.all_reduce(values, group=group)
         return values
-
-    def _batch(self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None) -> Batch:
-        return self.check_batch(embeddings, labels, sample_weight, self.embedding_dim)
 
     def _class_weight(self, like: Tensor) -> Tensor:
         weight = self.class_weight

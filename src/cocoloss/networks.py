@@ -1,0 +1,257 @@
+"""Many small networks in lockstep: one shape, one flat buffer, gradients written out by hand.
+
+A step of a tabular network is all overhead in eager PyTorch. Here K networks share every call (a
+leading model axis), and the backward pass is a fixed list of products into preallocated views of
+one flat gradient. This module knows no loss, no data and no optimiser.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cocoloss.exceptions import CoCoError
+
+OUTPUTS = ("identity", "tanh")
+TINY_NORM = 1e-12  # an embedding of exactly zero has no direction
+
+
+class LockstepMLP:
+    """K multilayer perceptrons with ReLU units, trained side by side.
+
+    Parameters
+    ----------
+    layer_sizes : sequence of int
+        Inputs, hidden units, outputs: (d, 64, 64, q).
+    generators : sequence of numpy generators
+        One per model: the weights and dropout masks of a model come from its own generator, so
+        that it starts from the same weights in a stack as it would alone.
+    dropout : float
+        Share of units that are dropped.
+    dropout_layer : int
+        The layer before which units are dropped: 0 drops inputs, -1 drops before the output.
+    output : {"identity", "tanh"}
+        What is applied to the last layer.
+    normalize : bool
+        Whether embeddings are divided by their norm: training on the sphere.
+    device : str or torch.device
+        Where the models live.
+
+    Attributes
+    ----------
+    parameters : Tensor of shape (K, P)
+        All weights and biases; every layer is a view of it.
+    gradients : Tensor of shape (K, P)
+        What the last :meth:`backward` wrote.
+    """
+
+    def __init__(
+        self,
+        layer_sizes: Sequence[int],
+        generators: Sequence[np.random.Generator],
+        *,
+        dropout: float = 0.0,
+        dropout_layer: int = -1,
+        output: str = "identity",
+        normalize: bool = False,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        self.layer_sizes = tuple(layer_sizes)
+        n_layers = len(self.layer_sizes) - 1
+        if not -n_layers <= dropout_layer < n_layers:
+            raise CoCoError(
+                f"dropout_layer must be a layer of the network, 0 to {n_layers - 1} (or negative "
+                f"from the end), but is {dropout_layer}"
+            )
+        self.dropout, self.dropout_layer = dropout, dropout_layer % n_layers
+        self.output, self.normalize = output, normalize
+        self.generators = list(generators)
+        weights = np.stack([self._draw(generator) for generator in self.generators])
+        self._adopt(torch.from_numpy(weights).to(device))
+
+    @property
+    def n_models(self) -> int:
+        """Number of models K."""
+        return self.parameters.shape[0]
+
+    def _draw(self, generator: np.random.Generator) -> np.ndarray:
+        """Draw the weights of one model: He's normal initialisation, biases zero."""
+        parts = []
+        for n_in, n_out in pairwise(self.layer_sizes):
+            scale = math.sqrt(2 / n_in)
+            parts.append(generator.standard_normal(n_in * n_out, dtype=np.float32) * scale)
+            parts.append(np.zeros(n_out, dtype=np.float32))
+        return np.concatenate(parts)
+
+    def _adopt(self, parameters: Tensor) -> None:
+        """Take a (K, P) buffer as the parameters and make the layers views of it."""
+        self.parameters = parameters
+        self.gradients = torch.zeros_like(parameters)
+        self.weights, self.biases = self._views(self.parameters)
+        self._weight_grads, self._bias_grads = self._views(self.gradients)
+
+    def _views(self, flat: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        weights, biases, start = [], [], 0
+        for n_in, n_out in pairwise(self.layer_sizes):
+            stop = start + n_in * n_out
+            weights.append(flat[:, start:stop].view(-1, n_in, n_out))  # (K, in, out)
+            biases.append(flat[:, stop : stop + n_out].unsqueeze(1))  # (K, 1, out)
+            start = stop + n_out
+        return weights, biases
+
+    def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
+        """Return embeddings (K, m, q) of inputs (K, m, d); in training, remember the way."""
+        last = len(self.weights) - 1
+        inputs = []
+        a = x
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            if training and self.dropout and layer == self.dropout_layer:
+                self._mask = self._dropout_mask(a.shape, a.device)
+                a = a * self._mask
+            inputs.append(a)
+            a = torch.baddbmm(bias, a, weight)
+            if layer < last:
+                a = torch.relu_(a)
+        if self.output == "tanh":
+            a = torch.tanh_(a)
+        embeddings = a
+        if self.normalize:
+            norms = torch.linalg.vector_norm(a, dim=-1, keepdim=True).clamp_min_(TINY_NORM)
+            embeddings = a / norms
+            if training:
+                self._norms, self._unit = norms, embeddings
+        if training:
+            self._inputs, self._raw = inputs, a
+        return embeddings
+
+    def backward(self, gradient: Tensor) -> None:
+        """Write into ``gradients`` what a gradient of the embeddings (K, m, q) means for them."""
+        dz = gradient
+        if self.normalize:  # d(a/|a|): only what is orthogonal to the embedding counts
+            radial = torch.linalg.vecdot(dz, self._unit).unsqueeze(-1)
+            dz = torch.addcmul(dz, self._unit, radial, value=-1).div_(self._norms)
+        if self.output == "tanh":
+            dz = dz * (1 - self._raw.square())
+        ones = dz.new_ones(1, 1, 1).expand(dz.shape[0], 1, dz.shape[1])
+        for layer in range(len(self.weights) - 1, -1, -1):
+            a = self._inputs[layer]
+            torch.bmm(a.mT, dz, out=self._weight_grads[layer])
+            torch.bmm(ones, dz, out=self._bias_grads[layer])  # a sum over the batch, but faster
+            if layer == 0:
+                break
+            da = torch.bmm(dz, self.weights[layer].mT)
+            if self.dropout and layer == self.dropout_layer:
+                da.mul_(self._mask)
+            # A dropped unit has a = 0 and a mask of 0, so a > 0 is ReLU's derivative either way.
+            dz = torch.ops.aten.threshold_backward(da, a, 0)
+
+    def _dropout_mask(self, shape: torch.Size, device: torch.device) -> Tensor:
+        keep = 1 - self.dropout
+        draws = np.stack([g.random(tuple(shape[1:]), dtype=np.float32) for g in self.generators])
+        return torch.from_numpy((draws < keep) / np.float32(keep)).to(device)
+
+    @torch.no_grad()
+    def start_at_unit_norm(self, x: Tensor) -> None:
+        """Scale the last layer so that embeddings of ``x`` (K, n, d) have mean norm one.
+
+        CoCo learns fastest from there: h = 0 is a saddle, and large norms are far away.
+        """
+        if self.normalize or self.output != "identity":
+            return
+        norms = torch.linalg.vector_norm(self.forward(x), dim=-1).mean(dim=1)
+        scale = norms.clamp_min(TINY_NORM)[:, None, None]
+        self.weights[-1].div_(scale)
+        self.biases[-1].div_(scale)
+
+    def select(self, models: Sequence[int]) -> None:
+        """Keep only these models, in this order."""
+        self.generators = [self.generators[k] for k in models]
+        self._adopt(self.parameters[list(models)].clone())
+
+    def load(self, parameters: Tensor) -> None:
+        """Overwrite the parameters, (K, P)."""
+        self.parameters.copy_(parameters)
+
+
+class ModuleStack:
+    """Any ``torch.nn.Module`` behind the same interface: K copies, gradients by autograd.
+
+    Parameters
+    ----------
+    make : callable
+        Gets the seed of a model and returns its module, which maps (m, d) to (m, q).
+    seeds : sequence of int
+        One per model.
+    device : str or torch.device
+        Where the models live.
+
+    Notes
+    -----
+    The parameters of each module become views of one row of ``parameters``, and their gradients
+    views of one row of ``gradients``, so that the same optimiser serves.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[int], nn.Module],
+        seeds: Sequence[int],
+        *,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        self.modules = [make(seed).to(device) for seed in seeds]
+        if not any(parameter.numel() for parameter in self.modules[0].parameters()):
+            raise CoCoError("the module has no parameters to train")
+        rows = [
+            nn.utils.parameters_to_vector(module.parameters()).detach() for module in self.modules
+        ]
+        self._adopt(torch.stack(rows))
+
+    @property
+    def n_models(self) -> int:
+        """Number of models K."""
+        return len(self.modules)
+
+    def _adopt(self, parameters: Tensor) -> None:
+        self.parameters = parameters
+        self.gradients = torch.zeros_like(parameters)
+        for module, values, gradient in zip(
+            self.modules, self.parameters, self.gradients, strict=True
+        ):
+            start = 0
+            for parameter in module.parameters():
+                stop = start + parameter.numel()
+                parameter.data = values[start:stop].view(parameter.shape)
+                parameter.grad = gradient[start:stop].view(parameter.shape)
+                start = stop
+
+    def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
+        """Return embeddings (K, m, q) of inputs (K, m, d)."""
+        for module in self.modules:
+            module.train(training)
+        with torch.set_grad_enabled(training):
+            outputs = [module(part) for module, part in zip(self.modules, x, strict=True)]
+        if outputs[0].dim() != 2 or len(outputs[0]) != x.shape[1]:
+            raise CoCoError(
+                f"the module must map inputs {tuple(x.shape[1:])} to embeddings of shape "
+                f"({x.shape[1]}, embedding_dim), but gave {tuple(outputs[0].shape)}"
+            )
+        if training:
+            self._outputs = outputs
+        return torch.stack([output.detach() for output in outputs])
+
+    def backward(self, gradient: Tensor) -> None:
+        """Let autograd write the gradients of the parameters."""
+        self.gradients.zero_()
+        torch.autograd.backward(self._outputs, list(gradient))
+
+    def select(self, models: Sequence[int]) -> None:
+        """Keep only these models, in this order."""
+        self.modules = [self.modules[k] for k in models]
+        self._adopt(self.parameters[list(models)].clone())
+
+    def load(self, parameters: Tensor) -> None:
+        """Overwrite the parameters, (K, P)."""
+        self.parameters.copy_(parameters)

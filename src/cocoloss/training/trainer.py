@@ -1,0 +1,248 @@
+"""The training loop: K networks step together, and each stops for itself.
+
+It knows no loss, no network and no head by name: a network has ``forward``, ``backward``,
+``parameters``, ``gradients`` and ``select``; a loss has ``evaluate``; a validation is a function.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cocoloss.losses.base import Batch
+from cocoloss.training.batches import BatchSampler
+from cocoloss.training.callbacks import Callback, Epoch
+from cocoloss.training.optimiser import FlatAdamW
+
+# Inputs of several steps are gathered at once, up to this many numbers: fewer, larger copies.
+GATHERED = 1_000_000
+
+
+class Networks(Protocol):
+    """What the loop needs of the networks that it trains."""
+
+    parameters: Tensor  # (K, P)
+    gradients: Tensor  # (K, P)
+
+    def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
+        """Return embeddings (K, m, q) of inputs (K, m, d)."""
+
+    def backward(self, gradient: Tensor) -> None:
+        """Write the gradients of the parameters, given those of the embeddings."""
+
+    def select(self, models: Sequence[int]) -> None:
+        """Keep only these models."""
+
+
+class Loss(Protocol):
+    """What the loop needs of a loss."""
+
+    def evaluate(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return values (K,) and gradients (K, m, q) of a batch that is known to be sound."""
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A table of rows that all models share; each model trains on some of them.
+
+    Attributes
+    ----------
+    inputs : Tensor of shape (R, d)
+    labels : Tensor of shape (R,)
+    weights : Tensor of shape (R,) or None
+    rows : sequence of K integer arrays
+        Training rows of each model.
+    n_classes : int
+    """
+
+    inputs: Tensor
+    labels: Tensor
+    weights: Tensor | None
+    rows: Sequence[NDArray[np.int64]]
+    n_classes: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how fast.
+
+    Attributes
+    ----------
+    n_epochs : int
+        Epochs at most.
+    batch_size : int
+        Samples per step and model.
+    learning_rate : float
+        At the start.
+    decay : {"cosine", "constant"}
+        Whether the learning rate falls to zero along a cosine.
+    weight_decay : float
+        Of AdamW.
+    clip_norm : float or None
+        Longest gradient of a model; longer ones are scaled down.
+    patience : int or None
+        Epochs without a better validation score after which a model stops.
+    validate_every : int
+        Epochs between validations.
+    """
+
+    n_epochs: int
+    batch_size: int
+    learning_rate: float
+    decay: str = "cosine"
+    weight_decay: float = 0.0
+    clip_norm: float | None = None
+    patience: int | None = None
+    validate_every: int = 1
+
+    def rate_at(self, step: int, n_steps: int) -> float:
+        """Return the learning rate of a step."""
+        if self.decay == "constant":
+            return self.learning_rate
+        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * step / n_steps))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What training leaves behind.
+
+    Attributes
+    ----------
+    parameters : Tensor of shape (K, P)
+        Those of the best validation score of each model, or of its last step.
+    loss_curves : list of K lists
+        Mean training loss of each model in each epoch it trained.
+    scores : array of shape (K,)
+        Best validation score of each model; NaN without validation.
+    best_epochs : array of shape (K,)
+        Epoch of that score, from 1; the last epoch without validation.
+    """
+
+    parameters: Tensor
+    loss_curves: list[list[float]]
+    scores: NDArray[np.float64]
+    best_epochs: NDArray[np.int64]
+
+
+def train(
+    network: Networks,
+    loss: Loss,
+    data: TrainingData,
+    schedule: Schedule,
+    generators: Sequence[np.random.Generator],
+    *,
+    validate: Callable[[Networks, NDArray[np.int64]], NDArray[np.float64]] | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> Outcome:
+    """Train K models in lockstep.
+
+    Parameters
+    ----------
+    network, loss, data, schedule
+        What is trained, on what, and how; the network is changed.
+    generators : sequence of K numpy generators
+        One per model, for the order of its rows.
+    validate : callable, optional
+        Gets the network and which models it still holds, returns a score for each: the lower the
+        better. The parameters of the best score are kept.
+    callbacks : sequence of callables
+        Called after every epoch; training stops if one returns True.
+    """
+    K = len(data.rows)
+    batch_size = min(schedule.batch_size, *(len(rows) for rows in data.rows))
+    n_batches = max(1, min(len(rows) for rows in data.rows) // batch_size)
+    labels = data.labels.cpu().numpy()
+    samplers = [
+        BatchSampler(rows, labels[rows], batch_size, data.n_classes, generator)
+        for rows, generator in zip(data.rows, generators, strict=True)
+    ]
+    optimiser = FlatAdamW(network.parameters, schedule.weight_decay)
+    active = np.arange(K)
+    best = network.parameters.clone()
+    scores = np.full(K, np.inf if validate else np.nan)
+    best_epochs = np.zeros(K, dtype=np.int64)
+    curves: list[list[float]] = [[] for _ in range(K)]
+
+    for epoch in range(schedule.n_epochs):
+        orders = np.stack([samplers[k].draw()[: n_batches * batch_size] for k in active])
+        losses = _run_epoch(network, loss, data, schedule, optimiser, orders, batch_size)
+        for k, value in zip(active, losses, strict=True):
+            curves[k].append(float(value))
+
+        last = epoch + 1 == schedule.n_epochs
+        score = None
+        if validate is not None and (last or (epoch + 1) % schedule.validate_every == 0):
+            score = validate(network, active)
+            better = score < scores[active]
+            scores[active[better]] = score[better]
+            best_epochs[active[better]] = epoch + 1
+            best[active[better]] = network.parameters[torch.from_numpy(better)]
+        report = Epoch(epoch + 1, schedule.n_epochs, losses, active, score, network)
+        if any([callback(report) is True for callback in callbacks]):  # noqa: C419 - all are told
+            break
+        if validate is not None and schedule.patience is not None:
+            going_on = np.flatnonzero(epoch + 1 - best_epochs[active] < schedule.patience)
+            if len(going_on) == 0:
+                break
+            if len(going_on) < len(active):
+                network.select(going_on.tolist())
+                optimiser.select(network.parameters, going_on.tolist())
+                active = active[going_on]
+
+    if validate is None:
+        best = network.parameters.clone()
+        best_epochs = np.array([len(curve) for curve in curves])
+    return Outcome(best, curves, scores, best_epochs)
+
+
+def _run_epoch(
+    network: Networks,
+    loss: Loss,
+    data: TrainingData,
+    schedule: Schedule,
+    optimiser: FlatAdamW,
+    orders: NDArray[np.int64],
+    batch_size: int,
+) -> NDArray[np.float64]:
+    """Take one step per batch, and return the mean loss of each model."""
+    K = len(orders)
+    n_batches = orders.shape[1] // batch_size
+    total = torch.zeros(K, device=data.inputs.device)
+    order = torch.from_numpy(orders).to(data.inputs.device)
+    numbers = K * batch_size * data.inputs.shape[1]
+    at_once = max(1, GATHERED // max(1, numbers))
+    for start in range(0, n_batches, at_once):
+        index = order[:, start * batch_size : (start + at_once) * batch_size]
+        x, y, w = _gather(data, index)
+        for first in range(0, index.shape[1], batch_size):
+            rows = slice(first, first + batch_size)
+            embeddings = network.forward(x[:, rows], training=True)
+            batch = Batch(embeddings, y[:, rows], None if w is None else w[:, rows])
+            value, gradient = loss.evaluate(batch)
+            network.backward(gradient)
+            if schedule.clip_norm is not None:
+                _clip(network.gradients, schedule.clip_norm)
+            rate = schedule.rate_at(optimiser.n_steps, schedule.n_epochs * n_batches)
+            optimiser.step(network.gradients, rate)
+            total += value
+    return np.asarray((total / n_batches).cpu(), dtype=np.float64)
+
+
+def _gather(data: TrainingData, index: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return inputs (K, n, d), labels (K, n) and weights (K, n) of rows (K, n)."""
+    flat = index.reshape(-1)
+    x = data.inputs.index_select(0, flat).view(*index.shape, -1)
+    y = data.labels.index_select(0, flat).view(index.shape)
+    w = None if data.weights is None else data.weights.index_select(0, flat).view(index.shape)
+    return x, y, w
+
+
+def _clip(gradients: Tensor, longest: float) -> None:
+    """Scale down the gradient of each model that is longer than this."""
+    norms = torch.linalg.vector_norm(gradients, dim=1, keepdim=True)
+    gradients.mul_((longest / norms.clamp_min(torch.finfo(norms.dtype).tiny)).clamp_max_(1))

@@ -1,0 +1,164 @@
+"""The written-out backward pass against autograd, and a model in a stack against itself alone."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from cocoloss.exceptions import CoCoError
+from cocoloss.networks import TINY_NORM, LockstepMLP, ModuleStack
+
+D, Q, M = 5, 3, 11
+
+
+def generators(n_models):
+    return [np.random.default_rng(k) for k in range(n_models)]
+
+
+def make(n_models=3, hidden=(7, 6), **options):
+    return LockstepMLP((D, *hidden, Q), generators(n_models), **options)
+
+
+def inputs(n_models=3):
+    return torch.randn(n_models, M, D, generator=torch.Generator().manual_seed(0))
+
+
+def reference(network, x, mask=None):
+    """Run the same network with autograd; return embeddings and its leaf parameters."""
+    flat = network.parameters.detach().clone().requires_grad_()
+    weights, biases = network._views(flat)  # noqa: SLF001
+    a = x
+    for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
+        if mask is not None and layer == network.dropout_layer:
+            a = a * mask
+        a = a @ weight + bias
+        if layer < len(weights) - 1:
+            a = a.relu()
+    if network.output == "tanh":
+        a = a.tanh()
+    if network.normalize:
+        a = a / a.norm(dim=-1, keepdim=True).clamp_min(TINY_NORM)
+    return a, flat
+
+
+@pytest.mark.parametrize("n_models", [1, 4])
+@pytest.mark.parametrize("hidden", [(), (7,), (7, 6), (4, 8, 5)])
+@pytest.mark.parametrize("output", ["identity", "tanh"])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_backward_is_what_autograd_says(n_models, hidden, output, normalize):
+    network = make(n_models, hidden, output=output, normalize=normalize)
+    x = inputs(n_models)
+    embeddings = network.forward(x, training=True)
+    expected, flat = reference(network, x)
+    torch.testing.assert_close(embeddings, expected.detach())
+    gradient = torch.randn(embeddings.shape)
+    network.backward(gradient)
+    expected.backward(gradient)
+    torch.testing.assert_close(network.gradients, flat.grad, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2, -1])
+def test_backward_is_right_under_dropout_before_any_layer(layer):
+    network = make(dropout=0.4, dropout_layer=layer)
+    x = inputs()
+    embeddings = network.forward(x, training=True)
+    mask = network._mask  # noqa: SLF001
+    assert 0.3 < (mask == 0).float().mean() < 0.5
+    expected, flat = reference(network, x, mask)
+    torch.testing.assert_close(embeddings, expected.detach())
+    gradient = torch.randn(embeddings.shape)
+    network.backward(gradient)
+    expected.backward(gradient)
+    torch.testing.assert_close(network.gradients, flat.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_is_for_training_only():
+    network = make(dropout=0.5)
+    x = inputs()
+    torch.testing.assert_close(network.forward(x), reference(network, x)[0].detach())
+
+
+def test_a_layer_to_drop_before_must_exist():
+    with pytest.raises(CoCoError, match="0 to 2"):
+        make(dropout_layer=3)
+
+
+def test_a_model_in_a_stack_starts_as_it_would_alone():
+    stack = make(3)
+    for k in range(3):
+        alone = LockstepMLP((D, 7, 6, Q), [np.random.default_rng(k)])
+        assert torch.equal(stack.parameters[k], alone.parameters[0])
+
+
+def test_dropout_masks_of_a_model_do_not_depend_on_its_neighbours():
+    stack = make(2, dropout=0.5)
+    alone = LockstepMLP((D, 7, 6, Q), [np.random.default_rng(1)], dropout=0.5)
+    x = inputs(2)
+    stack.forward(x, training=True)
+    alone.forward(x[1:], training=True)
+    assert torch.equal(stack._mask[1], alone._mask[0])  # noqa: SLF001
+
+
+def test_starts_at_unit_norm():
+    network = make()
+    x = inputs()
+    network.start_at_unit_norm(x)
+    norms = network.forward(x).norm(dim=-1).mean(dim=1)
+    torch.testing.assert_close(norms, torch.ones(3))
+
+
+def test_selected_models_go_on_unchanged():
+    network = make(3)
+    x = inputs()
+    before = network.forward(x)
+    network.select([2, 0])
+    assert network.n_models == 2
+    torch.testing.assert_close(network.forward(x[[2, 0]]), before[[2, 0]])
+    network.parameters.zero_()
+    assert not network.weights[0].any()  # layers are views of the buffer
+
+
+def test_an_embedding_of_zero_stays_finite_on_the_sphere():
+    network = make(normalize=True)
+    network.parameters.zero_()
+    embeddings = network.forward(inputs(), training=True)
+    network.backward(torch.ones_like(embeddings))
+    assert embeddings.isfinite().all()
+    assert network.gradients.isfinite().all()
+
+
+def module(seed):
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Linear(D, 7), nn.Tanh(), nn.Linear(7, Q))
+
+
+def test_a_module_of_ones_own_gets_its_gradients_from_autograd():
+    stack = ModuleStack(module, [1, 2])
+    x = inputs(2)
+    embeddings = stack.forward(x, training=True)
+    gradient = torch.randn(embeddings.shape)
+    stack.backward(gradient)
+    for k, seed in enumerate([1, 2]):
+        alone = module(seed)
+        output = alone(x[k])
+        torch.testing.assert_close(embeddings[k], output.detach())
+        output.backward(gradient[k])
+        expected = torch.cat([p.grad.flatten() for p in alone.parameters()])
+        torch.testing.assert_close(stack.gradients[k], expected)
+
+
+def test_a_step_on_the_flat_buffer_moves_the_module():
+    stack = ModuleStack(module, [1, 2, 3])
+    stack.select([2, 0])
+    x = inputs(2)
+    stack.parameters.zero_()
+    assert not stack.forward(x).any()
+
+
+def test_a_module_of_the_wrong_shape_is_a_clear_error():
+    stack = ModuleStack(lambda _: nn.Sequential(nn.Linear(D, 2), nn.Flatten(0)), [0])
+    with pytest.raises(CoCoError, match="must map inputs"):
+        stack.forward(inputs(1))
+    with pytest.raises(CoCoError, match="no parameters"):
+        ModuleStack(lambda _: nn.Identity(), [0])

@@ -1,0 +1,244 @@
+"""The loop: what it draws, how it steps, when it stops."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from cocoloss.losses import BalancedCoCoLoss, CoCoLoss, CrossEntropyLoss, DotRegressionLoss
+from cocoloss.networks import LockstepMLP, ModuleStack
+from cocoloss.training import BatchSampler, FlatAdamW, Schedule, TrainingData, train
+
+D, Q, C, N = 5, 4, 3, 200
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, C, N)
+    x = rng.normal(size=(N, D)).astype(np.float32)
+    x[:, :C] += 3 * np.eye(C, dtype=np.float32)[y]
+    return torch.from_numpy(x), torch.from_numpy(y)
+
+
+def streams(n_models, salt=0):
+    return [np.random.default_rng([k, salt]) for k in range(n_models)]
+
+
+def data(table, n_models=1, rows=None, weights=None):
+    rows = [np.arange(N)] * n_models if rows is None else rows
+    return TrainingData(table[0], table[1], weights, rows, C)
+
+
+def mlp(n_models=1, **options):
+    return LockstepMLP((D, 16, Q), streams(n_models), **options)
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "written out"])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.3])
+def test_the_optimiser_is_torchs_adamw(fused, weight_decay):
+    parameters = torch.randn(3, 50)
+    expected = parameters.clone().requires_grad_()
+    theirs = torch.optim.AdamW([expected], lr=0.01, weight_decay=weight_decay)
+    ours = FlatAdamW(parameters, weight_decay)
+    if not fused:
+        ours._fused = None  # noqa: SLF001
+    for step in range(10):
+        gradient = torch.randn(3, 50)
+        theirs.param_groups[0]["lr"] = 0.01 / (step + 1)
+        expected.grad = gradient
+        theirs.step()
+        ours.step(gradient, 0.01 / (step + 1))
+    torch.testing.assert_close(parameters, expected.detach())
+
+
+@given(st.integers(1, 60), st.integers(1, 20), st.integers(1, 30), st.integers(0, 100))
+@settings(max_examples=50, deadline=None)
+def test_every_row_is_drawn_once_an_epoch(n, n_classes, batch_size, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.choice(1000, n, replace=False)
+    sampler = BatchSampler(rows, rng.integers(0, n_classes, n), batch_size, n_classes, rng)
+    assert sorted(sampler.draw()) == sorted(rows)
+
+
+def test_small_batches_of_many_classes_hold_pairs():
+    labels = np.repeat(np.arange(100), 4)
+    sampler = BatchSampler(np.arange(400), labels, 20, 100, np.random.default_rng(0))
+    for batch in sampler.draw().reshape(-1, 20):
+        _, counts = np.unique(labels[batch], return_counts=True)
+        assert counts.min() >= 2
+
+
+def test_large_batches_are_plain_permutations():
+    labels = np.arange(400) % 4
+    sampler = BatchSampler(np.arange(400), labels, 64, 4, np.random.default_rng(0))
+    expected = np.random.default_rng(0).permutation(400)
+    assert np.array_equal(sampler.draw(), expected)
+
+
+LOSSES = {
+    "coco": lambda: CoCoLoss(C),
+    "balanced": lambda: BalancedCoCoLoss([0.5, 0.3, 0.2]),
+    "dot regression": lambda: DotRegressionLoss(C, Q, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_training_lowers_the_loss(table, name):
+    outcome = train(mlp(), LOSSES[name](), data(table), Schedule(30, 32, 3e-3), streams(1, 1))
+    (curve,) = outcome.loss_curves
+    assert len(curve) == 30
+    assert curve[-1] < 0.5 * curve[0]
+    assert outcome.best_epochs.tolist() == [30]
+
+
+def test_cross_entropy_trains_on_logits(table):
+    network = LockstepMLP((D, 16, C), streams(1))
+    outcome = train(
+        network, CrossEntropyLoss(C, None), data(table), Schedule(30, 32, 3e-3), streams(1, 1)
+    )
+    network.load(outcome.parameters)
+    predicted = network.forward(table[0].unsqueeze(0))[0].argmax(1)
+    assert (predicted == table[1]).float().mean() > 0.9
+
+
+@pytest.mark.parametrize("options", [{}, {"dropout": 0.3}, {"normalize": True}])
+def test_a_model_in_a_stack_trains_as_it_would_alone(table, options):
+    rows = [np.arange(N), np.arange(20, N), np.arange(0, N - 20)]
+    schedule = Schedule(1, 20, 3e-3, weight_decay=0.01)
+    stack = train(
+        LockstepMLP((D, 16, Q), streams(3), **options),
+        CoCoLoss(C),
+        data(table, rows=rows),
+        schedule,
+        streams(3, 1),
+    )
+    for k in (1, 2):  # which have the fewest rows: the stack has as many steps as they
+        alone = train(
+            LockstepMLP((D, 16, Q), streams(3)[k : k + 1], **options),
+            CoCoLoss(C),
+            data(table, rows=rows[k : k + 1]),
+            schedule,
+            streams(3, 1)[k : k + 1],
+        )
+        torch.testing.assert_close(stack.parameters[k], alone.parameters[0], rtol=1e-4, atol=1e-5)
+
+
+def test_the_same_generators_give_the_same_bits(table):
+    def run():
+        return train(mlp(2), CoCoLoss(C), data(table, 2), Schedule(5, 16, 3e-3), streams(2, 1))
+
+    assert torch.equal(run().parameters, run().parameters)
+
+
+def test_each_model_stops_for_itself_and_keeps_its_best(table):
+    seen = []
+
+    def validate(network, models):
+        """Model 0 is best after epoch 2, model 1 goes on improving."""
+        epoch = len(seen) + 1
+        seen.append((models.tolist(), network.parameters.clone()))
+        scores = {0: abs(epoch - 2), 1: -epoch}
+        return np.array([scores[k] for k in models], dtype=float)
+
+    outcome = train(
+        mlp(2),
+        CoCoLoss(C),
+        data(table, 2),
+        Schedule(10, 32, 3e-3, patience=3),
+        streams(2, 1),
+        validate=validate,
+    )
+    assert [models for models, _ in seen] == [[0, 1]] * 5 + [[1]] * 5
+    assert outcome.best_epochs.tolist() == [2, 10]
+    assert outcome.scores.tolist() == [0, -10]
+    assert [len(curve) for curve in outcome.loss_curves] == [5, 10]
+    assert torch.equal(outcome.parameters[0], seen[1][1][0])
+    assert torch.equal(outcome.parameters[1], seen[9][1][0])
+
+
+def test_training_ends_when_every_model_has_stopped(table):
+    outcome = train(
+        mlp(2),
+        CoCoLoss(C),
+        data(table, 2),
+        Schedule(50, 32, 3e-3, patience=2),
+        streams(2, 1),
+        validate=lambda _, models: np.zeros(len(models)),
+    )
+    assert [len(curve) for curve in outcome.loss_curves] == [3, 3]
+
+
+def test_a_callback_hears_every_epoch_and_can_stop(table):
+    heard = []
+
+    def callback(epoch):
+        heard.append((epoch.number, epoch.n_epochs, epoch.loss.shape))
+        return epoch.number == 4
+
+    outcome = train(
+        mlp(), CoCoLoss(C), data(table), Schedule(9, 32, 3e-3), streams(1, 1), callbacks=[callback]
+    )
+    assert heard == [(n, 9, (1,)) for n in (1, 2, 3, 4)]
+    assert len(outcome.loss_curves[0]) == 4
+
+
+def test_clipping_shortens_the_gradient_of_each_model_alone(table):
+    class Scaled(CoCoLoss):
+        def evaluate(self, batch):
+            value, gradient = super().evaluate(batch)
+            return value, gradient * torch.tensor([1e6, 1e-6])[:, None, None]
+
+    norms = []
+
+    def remember(epoch):
+        norms.append(epoch.network.gradients.norm(dim=1))
+
+    schedule = Schedule(1, 32, 3e-3, clip_norm=0.5)
+    train(mlp(2), Scaled(C), data(table, 2), schedule, streams(2, 1), callbacks=[remember])
+    torch.testing.assert_close(norms[0][0], torch.tensor(0.5))
+    assert norms[0][1] < 0.01
+
+
+def test_the_cosine_falls_to_zero_and_the_constant_does_not():
+    cosine, constant = Schedule(1, 1, 0.1), Schedule(1, 1, 0.1, decay="constant")
+    assert cosine.rate_at(0, 10) == pytest.approx(0.1)
+    assert cosine.rate_at(5, 10) == pytest.approx(0.05)
+    assert cosine.rate_at(10, 10) == pytest.approx(0)
+    assert constant.rate_at(10, 10) == 0.1
+
+
+def test_rows_of_weight_zero_do_not_matter(table):
+    weights = (torch.arange(N) < 100).float()
+    changed = table[0].clone()
+    changed[100:] = 7
+    run = [
+        train(
+            mlp(),
+            DotRegressionLoss(C, Q, random_state=0),
+            data((x, table[1]), weights=weights),
+            Schedule(2, 32, 3e-3),
+            streams(1, 1),
+        )
+        for x in (table[0], changed)
+    ]
+    assert torch.equal(run[0].parameters, run[1].parameters)
+
+
+def test_a_module_of_ones_own_trains_through_the_same_loop(table):
+    def make(seed):
+        with torch.random.fork_rng([]):
+            torch.manual_seed(seed)
+            return nn.Sequential(nn.Linear(D, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, Q))
+
+    stack = ModuleStack(make, [0, 1])
+    outcome = train(stack, CoCoLoss(C), data(table, 2), Schedule(20, 32, 3e-3), streams(2, 1))
+    for curve in outcome.loss_curves:
+        assert curve[-1] < 0.5 * curve[0]
+
+
+def test_a_batch_larger_than_the_table_is_the_table(table):
+    outcome = train(mlp(), CoCoLoss(C), data(table), Schedule(3, 10_000, 3e-3), streams(1, 1))
+    assert len(outcome.loss_curves[0]) == 3
