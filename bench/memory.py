@@ -26,8 +26,7 @@ def additional_memory() -> float:
     h = torch.randn(N, Q, requires_grad=True)
     y = torch.randint(0, C, (N,))
     loss = CoCoLoss(C)
-    loss(h[:5000], y[:5000]).backward()  # libraries load what they load
-    h.grad = None
+    loss(torch.randn(5000, Q, requires_grad=True), y[:5000]).backward()  # libraries load
     before = peak_bytes()
     loss(h, y).backward()
     return (peak_bytes() - before) / 1e9
@@ -59,6 +58,11 @@ def chunked_time(width: int) -> dict[str, float]:
     return interleaved({"in chunks": in_chunks, "two plain passes": two_plain_passes}, seconds=25)
 
 
+def verdict(ratio: float) -> str:
+    """Say whether a ratio meets the target."""
+    return "met" if ratio <= 1.2 else "MISSED"
+
+
 def main() -> None:
     """Measure, print, and write results/memory.json."""
     torch.set_num_threads(1)
@@ -71,9 +75,9 @@ def main() -> None:
     ratios = {width: t["in chunks"] / t["two plain passes"] for width, t in times.items()}
     show(
         f"backward_in_chunks, {N:,} rows, chunks of {CHUNK}, one thread; target: at most 1.2",
-        ["network", "in chunks", "two plain passes", "ratio"],
+        ["network", "in chunks", "two plain passes", "ratio", ""],
         [
-            [f"{D}-{w}-{Q}", *(readable(s) for s in t.values()), f"{ratios[w]:.3f}"]
+            [f"{D}-{w}-{Q}", *map(readable, t.values()), f"{ratios[w]:.3f}", verdict(ratios[w])]
             for w, t in times.items()
         ],
     )

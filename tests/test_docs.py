@@ -21,11 +21,13 @@ def test_the_data_parallel_example_runs_as_printed(tmp_path):
             *("--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", "2"),
             str(script),
         ],
-        check=False,  # gloo's threads abort the exit now and then, after the work is done
+        check=False,
         capture_output=True,
         text=True,
         timeout=120,
     )
+    # gloo's own threads abort the exit now and then, after the work is done.
+    assert result.returncode == 0 or "SIGABRT" in result.stderr, result.stderr
     printed = set(re.findall(r"loss of the global batch ([\d.]+)", result.stdout))
     assert len(printed) == 1, result.stderr  # both ranks have the same loss
     assert result.stdout.count("loss of the global batch") == 2, result.stderr

@@ -9,31 +9,25 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from cocoloss.losses import (
-        BalancedCoCoLoss,
-        CoCoLoss,
-        CrossEntropyLoss,
-        DotRegressionLoss,
-        backward_in_chunks,
-    )
+    from cocoloss.losses import BalancedCoCoLoss as BalancedCoCoLoss
+    from cocoloss.losses import CoCoLoss as CoCoLoss
+    from cocoloss.losses import CrossEntropyLoss as CrossEntropyLoss
+    from cocoloss.losses import DotRegressionLoss as DotRegressionLoss
+    from cocoloss.losses import backward_in_chunks as backward_in_chunks
 
-_HOME = {
-    "BalancedCoCoLoss": "cocoloss.losses",
-    "CoCoLoss": "cocoloss.losses",
-    "CrossEntropyLoss": "cocoloss.losses",
-    "DotRegressionLoss": "cocoloss.losses",
-    "backward_in_chunks": "cocoloss.losses",
+_NAMES = {
+    "cocoloss.losses": (
+        "BalancedCoCoLoss",
+        "CoCoLoss",
+        "CrossEntropyLoss",
+        "DotRegressionLoss",
+        "backward_in_chunks",
+    ),
 }
-_STAGES = ("exceptions", "geometry", "losses", "metrics")
+_HOME = {name: home for home, names in _NAMES.items() for name in names}
+_STAGES = ("exceptions", "geometry", "heads", "losses", "metrics", "networks", "training")
 
-__all__ = [
-    "BalancedCoCoLoss",
-    "CoCoLoss",
-    "CrossEntropyLoss",
-    "DotRegressionLoss",
-    "__version__",
-    "backward_in_chunks",
-]
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604 - a list of names, told once
 
 
 def __getattr__(name: str) -> object:

@@ -42,8 +42,11 @@ def as_float_array(values: Any, name: str) -> NDArray[np.float64]:
             values = values.float()
         values = values.numpy()
     try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        array = np.asarray(values)
+        if np.iscomplexobj(array):
+            raise CoCoError(f"{name} must hold real numbers, not {array.dtype}")
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, RuntimeError) as error:
         raise CoCoError(f"{name} must hold numbers only: {error}") from error
 
 

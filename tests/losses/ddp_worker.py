@@ -73,11 +73,11 @@ def compare(name, make, network, data, mine, *, weighted):
     _, whole = alone.value_and_grad(network(x).detach(), y, w)
     close(gradient, whole[mine], f"{name} closed form")
 
-    if not has_layer:
-        network.zero_grad()
-        value = backward_in_chunks(parallel, loss, shard[0], shard[1], 3, shard[2])
-        close(value, expected.detach(), f"{name} value in chunks")
-        close(gradients(network), expected_gradient, f"{name} gradient in chunks")
+    network.zero_grad()
+    loss.zero_grad()
+    value = backward_in_chunks(parallel, loss, shard[0], shard[1], 3, shard[2])
+    close(value, expected.detach(), f"{name} value in chunks")
+    close(gradients(network, loss), expected_gradient, f"{name} gradient in chunks")
     if isinstance(loss, CoCoLoss):
         ours = loss.components(network(shard[0]), *shard[1:])
         close(list(ours), list(alone.components(network(x), y, w)), f"{name} components")
@@ -111,6 +111,7 @@ def main():
     for q in (4, 7):
         torch.manual_seed(0)
         network = nn.Sequential(nn.Linear(D, 8), nn.Tanh(), nn.Linear(8, q)).double()
+        network.register_buffer("state", torch.zeros(3))  # which wrapped networks exchange
         data = torch.randn(n, D).double(), torch.randint(0, C, (n,)), torch.rand(n).double()
         for name, make in losses(q):
             for weighted in (False, True):
@@ -121,11 +122,20 @@ def main():
     value, _ = CoCoLoss(3, process_group="world").value_and_grad(h[mine], y[mine])
     close(value, CoCoLoss(3)(h, y), "two dimensions")
 
-    for q in (4, 32):
+    # A stack of models, in float32, with the group itself instead of its name.
+    h, y = torch.randn(2, n, 4), torch.randint(0, 3, (2, n))
+    loss = CoCoLoss(3, process_group=distributed.group.WORLD)
+    ours, gradient = loss.value_and_grad(h[:, mine], y[:, mine])
+    expected, whole = CoCoLoss(3).value_and_grad(h, y)
+    torch.testing.assert_close(ours, expected)
+    torch.testing.assert_close(gradient, whole[:, mine])
+
+    for C_, q in ((2, 1), (3, 2), (C, 4), (C, 32)):
         for m in (1, 1000):
-            loss = CoCoLoss(C, process_group="world")
-            sent = numbers_sent(loss, torch.randn(m, q), torch.randint(0, C, (m,)))
-            assert sent == C * (q + 1) + q * q, (q, m, sent)
+            loss = CoCoLoss(C_, process_group="world")
+            sent = numbers_sent(loss, torch.randn(m, q), torch.randint(0, C_, (m,)))
+            room_for_two_more = 0 if q >= 3 else 2
+            assert sent == C_ * (q + 1) + q * q + room_for_two_more, (q, m, sent)
     print(f"rank {rank} of {len(sizes)} agrees", flush=True)
     distributed.barrier()
     os._exit(0)  # gloo's own threads abort a normal exit now and then, about once in forty

@@ -1,3 +1,5 @@
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -104,6 +106,22 @@ def test_batch_normalisation_is_refused_in_training_only(data):
         backward_in_chunks(network, CoCoLoss(C), x, y, 7)
     network.eval()
     backward_in_chunks(network, CoCoLoss(C), x, y, 7)
+    network = make_network(nn.BatchNorm1d(8, track_running_stats=False)).eval()
+    with pytest.raises(CoCoError, match="normalises over the batch"):
+        backward_in_chunks(network, CoCoLoss(C), x, y, 7)
+
+
+def test_gradients_must_be_wanted(data):
+    x, y, _ = data
+    with torch.no_grad(), pytest.raises(CoCoError, match="gradients are switched off"):
+        backward_in_chunks(make_network(), CoCoLoss(C), x, y, 7)
+
+
+def test_inputs_may_be_an_array(data):
+    x, y, _ = data
+    network = make_network()
+    value = backward_in_chunks(network, CoCoLoss(C), x.numpy(), y.numpy(), 7)
+    torch.testing.assert_close(value, CoCoLoss(C)(network(x), y).detach())
 
 
 @pytest.mark.parametrize(
@@ -111,7 +129,11 @@ def test_batch_normalisation_is_refused_in_training_only(data):
     [
         ({"chunk_size": 0}, "chunk_size must be at least 1"),
         ({"inputs": torch.zeros(9, 6)}, "inputs has 9 rows, but there are 50 labels"),
-        ({"sample_weight": torch.ones(9)}, "sample_weight has 9 rows"),
+        ({"sample_weight": torch.ones(9)}, "sample_weight must have one value per sample"),
+        ({"sample_weight": -torch.ones(50)}, "row 0 has -1.0"),
+        ({"inputs": None}, "can be sliced by rows"),
+        ({"network": torch.tanh}, "must be a torch.nn.Module"),
+        ({"network": nn.Unflatten(1, (2, 3))}, "must give embeddings of shape"),
         ({"labels": torch.zeros(2, 50).long()}, r"labels must have shape \(n_samples,\)"),
         ({"labels": torch.full((50,), 3)}, "go from 3 to 3"),
         ({"loss": nn.MSELoss()}, "needs a loss of cocoloss, not MSELoss"),
@@ -123,3 +145,83 @@ def test_bad_input_is_a_clear_error(data, change, message):
     call = {"network": make_network(), "loss": CoCoLoss(C), "inputs": x, "labels": y}
     with pytest.raises(CoCoError, match=message):
         backward_in_chunks(**(call | {"chunk_size": 7} | change))
+
+
+class Watched(nn.Module):
+    """Remembers how many rows it saw at once, and whether a graph was kept."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = make_network()[2]
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+        self.seen = []
+
+    def forward(self, x):
+        self.calls += 1
+        self.seen.append((len(x), torch.is_grad_enabled()))
+        return self.layer(x.repeat(1, 2)[:, :8]) * (1 + self.calls / 10)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_only_one_chunk_is_in_memory(data, name):
+    x, y, _ = data
+    network = Watched()
+    kept = []
+
+    def pack(tensor):
+        kept.append(tensor)
+        live.append(len(tensor) if tensor.dim() else 0)
+        return tensor
+
+    live = []
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        backward_in_chunks(network, LOSSES[name]().double(), x, y, 7)
+    first, second = network.seen[:-8], network.seen[-8:]
+    assert second == [(7, True)] * 7 + [(1, True)]
+    assert first in ([], [(7, False)] * 7 + [(1, False)])
+    assert max(live) <= max(7, 6, Q)  # rows of a chunk, or a weight
+
+
+def test_the_graph_of_a_chunk_is_freed_before_the_next(data):
+    x, y, _ = data
+    alive, most = set(), 0
+
+    class Output(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, h):
+            ctx.token = object()
+            ctx.save_for_backward(h)
+            return h.clone()
+
+        @staticmethod
+        def backward(_, gradient):
+            return gradient
+
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(6, Q).double()
+
+        def forward(self, x):
+            nonlocal most
+            h = Output.apply(self.layer(x))
+            if h.requires_grad:
+                alive.add(weakref.ref(h.grad_fn))
+                most = max(most, sum(ref() is not None for ref in alive))
+            return h
+
+    backward_in_chunks(Counting(), CoCoLoss(C), x, y, 7)
+    assert most <= 2  # this chunk's, and the last one's until its name is reused
+
+
+def test_buffers_that_change_are_the_same_in_both_passes(data):
+    x, y, _ = data
+    network = Watched()
+    value = backward_in_chunks(network, CoCoLoss(C), x, y, 7)
+    got = [g.clone() for g in gradients(network)]
+    assert network.calls == 8  # as if the network had run once over the chunks
+    network = Watched()
+    expected = CoCoLoss(C)(torch.cat([network(part) for part in x.split(7)]), y)
+    expected.backward()
+    torch.testing.assert_close(value, expected.detach())
+    torch.testing.assert_close(got, gradients(network))

@@ -17,11 +17,10 @@ from oracles import printed_balanced_coco, printed_coco, value_and_grad
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-13}
 
 
-@pytest.fixture(params=["pairwise", "moments", "blocks"])
+@pytest.fixture(params=["gram", "moments", "blocks"])
 def form(request, monkeypatch):
     """Compute by the Gram matrix, by moments, or by moments in blocks of a few rows."""
-    if request.param != "pairwise":
-        monkeypatch.setattr(coco, "PAIRWISE_LIMIT", 0)
+    monkeypatch.setattr(coco, "gram_is_cheaper", lambda *_: request.param == "gram")
     if request.param == "blocks":
         monkeypatch.setattr(moments, "BLOCK", 5)
     return request.param
@@ -138,7 +137,7 @@ def test_both_forms_give_the_same_numbers(seed, n, C, spare):
     loss = CoCoLoss(C)
     by_pairs = loss.value_and_grad(h, y, w)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coco, "PAIRWISE_LIMIT", 0)
+        patch.setattr(coco, "gram_is_cheaper", lambda *_: False)
         by_moments = loss.value_and_grad(h, y, w)
     for a, b in zip(by_pairs, by_moments, strict=True):
         torch.testing.assert_close(a, b, **TOLERANCE)
@@ -228,7 +227,9 @@ def test_a_matrix_of_too_high_rank_says_what_would_do():
         (lambda: CoCoLoss(3, similarity=np.eye(4)), "4"),
         (lambda: CoCoLoss(3, reduction="none"), "reduction must be one of 'mean', 'sum'"),
         (lambda: CoCoLoss(3, priors=[0.5, 0.5]), "2 values for 3 classes"),
-        (lambda: CoCoLoss(2, process_group="all"), "process_group must be one of 'world'"),
+        (lambda: CoCoLoss(2, process_group="all"), "process_group must be a group"),
+        (lambda: CoCoLoss(2, process_group=7), "'world' or None, not 7"),
+        (lambda: CoCoLoss(2, similarity=np.eye(2) * 1j), "real numbers"),
         (lambda: BalancedCoCoLoss([0.5, 0.6]), "sum to 1.1"),
         (lambda: BalancedCoCoLoss([30, 70]), "divide class counts"),
         (lambda: BalancedCoCoLoss([1.0, 0.0]), "class 1 has 0.0"),
@@ -249,3 +250,18 @@ def test_a_process_group_needs_torch_distributed():
 
 def test_prints_what_it_is():
     assert "similarity='simplex', balanced" in repr(CoCoLoss(2, priors=[0.5, 0.5]))
+
+
+@pytest.mark.parametrize(
+    ("K", "n", "q", "C", "gram"),
+    [
+        (1, 8, 32, 10, True),
+        (1, 64, 32, 10, True),
+        (1, 4096, 32, 10, False),
+        (1, 257, 1024, 1000, True),
+        (30, 256, 32, 10, False),
+        (10, 64, 16, 10, True),
+    ],
+)
+def test_the_cheaper_form_is_chosen_by_size(K, n, q, C, gram):
+    assert coco.gram_is_cheaper(K, n, q, C) == gram

@@ -16,6 +16,7 @@ from cocoloss.losses import (
     CrossEntropyLoss,
     DotRegressionLoss,
     coco,
+    moments,
 )
 from oracles import printed_cross_entropy, printed_dot_regression, value_and_grad
 
@@ -47,10 +48,11 @@ def make(request):
     return LOSSES[request.param]
 
 
-@pytest.fixture(params=["pairwise", "moments"])
+@pytest.fixture(params=["gram", "moments", "blocks"])
 def form(request, monkeypatch):
-    if request.param == "moments":
-        monkeypatch.setattr(coco, "PAIRWISE_LIMIT", 0)
+    monkeypatch.setattr(coco, "gram_is_cheaper", lambda *_: request.param == "gram")
+    if request.param == "blocks":
+        monkeypatch.setattr(moments, "BLOCK", 5)
 
 
 def batch(*shape, seed=0):
@@ -86,10 +88,9 @@ def test_the_closed_form_is_what_autograd_says(make, reduction, weighted, form):
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own labels", "shared labels"])
-@pytest.mark.parametrize("n", [6, 300])
-def test_models_in_lockstep_are_the_models_one_by_one(make, n, shared):
+def test_models_in_lockstep_are_the_models_one_by_one(make, shared, form):
     K = 3
-    h, y, w = batch(K, n)
+    h, y, w = batch(K, 13)
     if shared:
         y, w = y[0], w[0]
     loss = make()
@@ -207,6 +208,24 @@ def test_integer_labels_of_any_width_and_numpy_are_welcome(make):
         torch.testing.assert_close(make()(h, labels), expected)
 
 
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_an_empty_batch_is_refused_whatever_the_reduction(make, reduction):
+    with pytest.raises(CoCoError, match="empty"):
+        make(reduction=reduction)(H[:0], Y[:0])
+
+
+def test_labels_that_change_after_the_call_do_not_change_the_gradient(form):
+    h, y, w = batch(6)
+    h.requires_grad_()
+    loss = CoCoLoss(C)
+    (expected,) = torch.autograd.grad(loss(h, y, w), h, create_graph=True)
+    value = loss(h, y, w)
+    y[0] = (y[0] + 1) % C
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(value, h, create_graph=True)
+    assert expected.requires_grad
+
+
 def test_is_copied_and_pickled(make):
     h, y, _ = batch(6)
     loss = make()
@@ -248,8 +267,11 @@ BAD_CALLS = {
     "weights too short": ((H, Y, W[:-1]), "sample_weight must have one value per sample"),
     "weights negative": ((H, Y, -W), "finite and not negative"),
     "weights infinite": ((H, Y, W / 0), "finite and not negative"),
+    "weights complex": ((H, Y, W * 1j), "sample_weight must be real"),
+    "embeddings sparse": ((H.to_sparse(), Y), "must be dense"),
     "weights with gradient": ((H, Y, W.clone().requires_grad_()), "detach it"),
     "empty batch": ((H[:0], Y[:0]), "the batch is empty"),
+    "no models": ((H[None][:0], Y), "there must be a model"),
 }
 
 
@@ -272,6 +294,8 @@ def test_bad_input_is_a_clear_error(make, case):
         (lambda: CrossEntropyLoss(3, 4, class_weight=[1.0, 2.0]), "each of the 3 classes"),
         (lambda: CrossEntropyLoss(2, 4, class_weight=[1.0, -2.0]), "positive and finite"),
         (lambda: CrossEntropyLoss(2, 4, class_weight="balanced"), "class_weight must hold numbers"),
+        (lambda: DotRegressionLoss(3, 4, process_group="world"), "same random_state on all ranks"),
+        (lambda: CrossEntropyLoss(3, 4).logits(torch.zeros(2, 4).long()), "floating-point"),
         (lambda: DotRegressionLoss(3, 4)(torch.zeros(2, 5), [0, 1]), "must be 4.*have 5 columns"),
     ],
 )

@@ -4,7 +4,13 @@ import pytest
 import torch
 
 from cocoloss.geometry import simplex_frame
-from cocoloss.losses import BalancedCoCoLoss, CoCoLoss, coco
+from cocoloss.losses import (
+    BalancedCoCoLoss,
+    CoCoLoss,
+    CrossEntropyLoss,
+    backward_in_chunks,
+    coco,
+)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -25,10 +31,74 @@ def test_float32_is_right_near_collapse(n, C, q, noise, seed):
     assert error < 0.01
 
 
-@pytest.mark.parametrize("limit", [0, 10**9], ids=["moments", "pairwise"])
-def test_is_never_negative_at_the_optimum_itself(limit, monkeypatch):
-    monkeypatch.setattr(coco, "PAIRWISE_LIMIT", limit)
+@pytest.mark.parametrize("by_gram", [False, True], ids=["moments", "gram"])
+def test_is_never_negative_at_the_optimum_itself(by_gram, monkeypatch):
+    monkeypatch.setattr(coco, "gram_is_cheaper", lambda *_: by_gram)
     y = torch.arange(500) % 10
     h = torch.tensor(simplex_frame(10, 32, random_state=0), dtype=torch.float32)[y]
     assert 0 <= CoCoLoss(10)(h, y) < 1e-12
     assert 0 <= BalancedCoCoLoss([0.1] * 10)(h, y) < 1e-12
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_component_is_negative(seed):
+    """Off the span of the classes tr(BW) is zero but for rounding, which has either sign."""
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.arange(300) % 3
+    h = torch.zeros(300, 8)
+    h[:, :2] = torch.tensor(simplex_frame(3, 2, random_state=seed), dtype=torch.float32)[y]
+    h[:, 2:] = torch.randn(300, 6, generator=generator)
+    rotation = torch.linalg.qr(torch.randn(8, 8, generator=generator))[0]
+    assert min(CoCoLoss(3).components(h @ rotation, y)) >= 0
+
+
+def near_collapse(n, noise, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.randint(0, 10, (n,), generator=generator)
+    corners = torch.tensor(simplex_frame(10, 16, random_state=0), dtype=torch.float32)
+    return corners[y] + noise * torch.randn(n, 16, generator=generator), y
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_reaches_neither_components_nor_chunks(dtype):
+    h, y = near_collapse(5000, 1e-4)
+    loss, network = CoCoLoss(10), torch.nn.Identity()
+    expected = loss.components(h, y)
+    h = h.requires_grad_()
+    value = backward_in_chunks(network, loss, h, y, 700)
+    gradient, h.grad = h.grad, None
+    with torch.autocast("cpu", dtype=dtype):
+        torch.testing.assert_close(loss.components(h, y), expected)
+        torch.testing.assert_close(backward_in_chunks(network, loss, h, y, 700), value)
+    torch.testing.assert_close(h.grad, gradient)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_scaled_loss_keeps_small_gradients_in_half_precision(chunked):
+    """What GradScaler is for: the factor must meet the gradient before it is rounded to half."""
+    h, y = near_collapse(20_000, 1e-3)
+    h = h.half().requires_grad_()
+    exact = CoCoLoss(10).value_and_grad(h.detach().double(), y)[1]
+    scale = 2.0**20
+    if chunked:
+        backward_in_chunks(torch.nn.Identity(), CoCoLoss(10), h, y, 3000, scale=scale)
+    else:
+        (CoCoLoss(10)(h, y) * scale).backward()
+    error = (h.grad.double() / scale - exact).norm() / exact.norm()
+    assert error < 0.01
+
+
+def test_an_infinite_loss_stays_infinite():
+    logits = torch.tensor([[0.0, -torch.inf], [0.0, 1.0]])
+    assert CrossEntropyLoss(2, None)(logits, torch.tensor([1, 1])) == torch.inf
+
+
+def test_what_was_seen_in_inference_mode_can_be_trained_later():
+    h, y = near_collapse(50, 0.1)
+    loss = CoCoLoss(10, priors=[0.1] * 10)
+    with torch.inference_mode():
+        loss(h, y)
+    h.requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(h, y), h, create_graph=True)
+    gradient.square().sum().backward()
+    assert h.grad.isfinite().all()

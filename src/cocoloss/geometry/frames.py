@@ -35,7 +35,7 @@ def check_room_for_simplex(n_classes: int, embedding_dim: int) -> None:
         raise GeometryError(
             f"a simplex of {n_classes} classes needs embedding_dim >= n_classes - 1 = "
             f"{n_classes - 1}, but embedding_dim is {embedding_dim}; use a larger embedding_dim, "
-            f'or the well-spread vectors of similarity="packing"'
+            f'or, where a similarity is asked for, "packing": vectors spread as well as possible'
         )
 
 

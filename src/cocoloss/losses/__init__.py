@@ -2,9 +2,10 @@
 
 from cocoloss.losses.base import EmbeddingLoss
 from cocoloss.losses.chunks import backward_in_chunks
-from cocoloss.losses.coco import BalancedCoCoLoss, CoCoLoss, Components
+from cocoloss.losses.coco import BalancedCoCoLoss, CoCoLoss
 from cocoloss.losses.cross_entropy import CrossEntropyLoss
 from cocoloss.losses.dot_regression import DotRegressionLoss
+from cocoloss.losses.moments import Components
 
 __all__ = [
     "BalancedCoCoLoss",

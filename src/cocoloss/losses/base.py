@@ -14,7 +14,10 @@ from cocoloss.exceptions import CoCoError
 
 REDUCTIONS = ("mean", "sum")
 HALF = (torch.float16, torch.bfloat16)
-INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+INTEGERS = (
+    *(torch.int64, torch.int32, torch.int16, torch.int8),
+    *(torch.uint64, torch.uint32, torch.uint16, torch.uint8),
+)
 
 Labels = Tensor | ArrayLike | Sequence[int]
 
@@ -55,9 +58,7 @@ class EmbeddingLoss(nn.Module, ABC):
         super().__init__()
         self.n_classes = check_n_classes(n_classes)
         self.reduction = check_option(reduction, "reduction", REDUCTIONS)
-        if isinstance(process_group, str):
-            check_option(process_group, "process_group", ["world"])
-        self.process_group = process_group
+        self.process_group = _check_process_group(process_group)
         self._constants: dict[Hashable, Tensor] = {}
 
     @abstractmethod
@@ -115,6 +116,10 @@ class EmbeddingLoss(nn.Module, ABC):
     def n_terms(self, batch_size: int) -> int:
         """Return how many terms the loss sums over a batch: the paper's measure of effort."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The tensors made of constants are made again: a pickle need not carry them.
+        return self.__dict__ | {"_constants": {}}
+
     def extra_repr(self) -> str:
         """Say what ``print(loss)`` shows."""
         return f"n_classes={self.n_classes}, reduction={self.reduction!r}"
@@ -128,7 +133,13 @@ class EmbeddingLoss(nn.Module, ABC):
                 "the loss was given a process_group, but torch.distributed is not initialised; "
                 "call torch.distributed.init_process_group first, or leave process_group out"
             )
-        return distributed.group.WORLD if self.process_group == "world" else self.process_group
+        group = distributed.group.WORLD if self.process_group == "world" else self.process_group
+        if distributed.get_rank(group) < 0:
+            raise CoCoError(
+                "this rank is not in the process_group of the loss; build the loss with the group "
+                "that this rank trains in"
+            )
+        return group
 
     def constant(
         self, name: Hashable, make: Callable[[], NDArray[np.float64]], like: Tensor
@@ -140,7 +151,9 @@ class EmbeddingLoss(nn.Module, ABC):
         """
         key = (name, like.dtype, like.device)
         if key not in self._constants:
-            self._constants[key] = torch.tensor(make(), dtype=like.dtype, device=like.device)
+            with torch.inference_mode(mode=False):  # it will meet batches that need gradients
+                tensor = torch.tensor(make(), dtype=like.dtype, device=like.device)
+            self._constants[key] = tensor
         return self._constants[key]
 
     def check_batch(
@@ -150,7 +163,7 @@ class EmbeddingLoss(nn.Module, ABC):
         h = _check_embeddings(embeddings, self.embedding_dim)
         shape = h.shape[:-1]  # (K, n)
         y = self.check_labels(labels).to(h.device)
-        return Batch(h, _fit(y, shape, "labels"), _check_weight(sample_weight, shape, h))
+        return Batch(h, _fit(y, shape, "labels"), check_weight(sample_weight, shape, h))
 
     def check_labels(self, labels: Labels) -> Tensor:
         """Return labels as int64, or say why they are not classes 0, ..., C - 1."""
@@ -158,7 +171,7 @@ class EmbeddingLoss(nn.Module, ABC):
         if y.dtype not in INTEGERS and y.numel():
             raise CoCoError(
                 f"labels must be integers from 0 to {self.n_classes - 1}, not {y.dtype}; "
-                f"use labels.long(), or scikit-learn's LabelEncoder for names"
+                f"use labels.long() if they are whole numbers, or scikit-learn's LabelEncoder"
             )
         y = y.long()
         if y.numel():
@@ -171,17 +184,36 @@ class EmbeddingLoss(nn.Module, ABC):
         return y
 
 
+def _check_process_group(group: Any) -> Any:
+    if group is None or (isinstance(group, str) and group == "world"):
+        return group
+    if distributed.is_available() and isinstance(group, distributed.ProcessGroup):
+        return group
+    raise CoCoError(
+        f"process_group must be a group of torch.distributed, 'world' or None, not {group!r}"
+    )
+
+
 def _check_embeddings(embeddings: Tensor, embedding_dim: int | None) -> Tensor:
     """Return embeddings as (K, n, q), in float32 at least: half precision only stores."""
     if not isinstance(embeddings, Tensor):
-        raise CoCoError(f"embeddings must be a torch tensor, not {type(embeddings).__name__}")
+        raise CoCoError(
+            f"embeddings must be a torch tensor, not {type(embeddings).__name__}; "
+            f"use torch.as_tensor(embeddings)"
+        )
+    if embeddings.layout is not torch.strided:
+        raise CoCoError(f"embeddings must be dense, not {embeddings.layout}; use .to_dense()")
     if embeddings.dim() not in (2, 3):
         raise CoCoError(
             f"embeddings must have shape (n_samples, embedding_dim), or with a leading model axis "
             f"(n_models, n_samples, embedding_dim), but have shape {tuple(embeddings.shape)}"
         )
+    if embeddings.dim() == 3 and embeddings.shape[0] == 0:
+        raise CoCoError("embeddings have a model axis of length 0; there must be a model")
     if not embeddings.is_floating_point():
-        raise CoCoError(f"embeddings must be real floating-point numbers, not {embeddings.dtype}")
+        raise CoCoError(
+            f"embeddings must be real floating-point numbers, not {embeddings.dtype}; use .float()"
+        )
     q = embeddings.shape[-1]
     if q == 0 or (embedding_dim is not None and q != embedding_dim):
         expected = "at least 1" if embedding_dim is None else str(embedding_dim)
@@ -191,15 +223,23 @@ def _check_embeddings(embeddings: Tensor, embedding_dim: int | None) -> Tensor:
     return embeddings.float() if embeddings.dtype in HALF else embeddings
 
 
-def _check_weight(weight: Tensor | None, shape: torch.Size, like: Tensor) -> Tensor | None:
+def check_weight(weight: Tensor | None, shape: torch.Size, like: Tensor) -> Tensor | None:
+    """Return sample weights as (K, n) like the embeddings, or say which one is not a weight."""
     if weight is None:
         return None
     w = weight if isinstance(weight, Tensor) else _as_tensor(weight, "sample_weight")
     if w.requires_grad:
         raise CoCoError("sample_weight is a constant here, but requires a gradient; detach it")
+    if w.is_complex():
+        raise CoCoError(f"sample_weight must be real numbers, not {w.dtype}")
     w = _fit(w.to(like.device, like.dtype), shape, "sample_weight")
-    if w.numel() and not bool((w >= 0).all() & w.isfinite().all()):
-        raise CoCoError("sample_weight must be finite and not negative")
+    bad = ~((w >= 0) & w.isfinite())
+    if bad.any():
+        k, i = (int(place[0]) for place in torch.nonzero(bad, as_tuple=True))
+        raise CoCoError(
+            f"sample_weight must be finite and not negative, but row {i} has {w[k, i].item()}"
+            + (f" in model {k}" if len(w) > 1 else "")
+        )
     return w
 
 

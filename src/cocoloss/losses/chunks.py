@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import reduce
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -12,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from cocoloss._validation import check_integer
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses import moments
-from cocoloss.losses.base import Labels, world_size
+from cocoloss.losses.base import Batch, Labels, check_weight, world_size
 from cocoloss.losses.coco import CoCoLoss
 from cocoloss.losses.samplewise import SamplewiseLoss
 
@@ -30,13 +32,16 @@ def backward_in_chunks(
     labels: Labels,
     chunk_size: int,
     sample_weight: Tensor | None = None,
+    *,
+    scale: float = 1.0,
 ) -> Tensor:
     """Add the gradient of the whole batch to the parameters, in the memory of one chunk.
 
     Does what ``loss(network(inputs), labels, sample_weight).backward()`` does, but holds the
     activations of ``chunk_size`` rows only. For the CoCo losses, whose samples interact, the
     network runs twice: once without gradients for the moments of the batch, once chunk by chunk
-    with the gradient that they give. Dropout draws the same mask both times.
+    with the gradient that they give. Dropout draws the same masks both times, and buffers that a
+    forward pass changes start from the same values.
 
     Parameters
     ----------
@@ -44,7 +49,8 @@ def backward_in_chunks(
         Maps a slice of the inputs to embeddings. May be wrapped in ``DistributedDataParallel``:
         the ranks then exchange gradients once, after the last chunk.
     loss : EmbeddingLoss
-        Any loss of this package.
+        Any loss of this package, not wrapped: with a process group, the gradients of a layer of
+        its own (``CrossEntropyLoss``) are averaged over the ranks here.
     inputs : Tensor
         Rows of the batch; anything that can be sliced, such as a memory map that gives tensors.
     labels : integer Tensor of shape (n,)
@@ -53,11 +59,13 @@ def backward_in_chunks(
         Rows that go through the network at once.
     sample_weight : Tensor of shape (n,), optional
         Non-negative weights.
+    scale : float
+        Factor on the gradients, as ``GradScaler.get_scale()`` gives it for half precision.
 
     Returns
     -------
     Tensor of shape ()
-        The loss of the whole batch, detached.
+        The loss of the whole batch, detached and not scaled.
 
     Raises
     ------
@@ -77,47 +85,58 @@ def backward_in_chunks(
     """
     if not isinstance(loss, CoCoLoss | SamplewiseLoss):
         raise CoCoError(f"backward_in_chunks needs a loss of cocoloss, not {type(loss).__name__}")
+    if not isinstance(network, nn.Module):
+        raise CoCoError(f"network must be a torch.nn.Module, not {type(network).__name__}")
+    if not torch.is_grad_enabled():
+        raise CoCoError("gradients are switched off; leave torch.no_grad or inference_mode first")
     chunk_size = check_integer(chunk_size, "chunk_size", minimum=1)
     _refuse_batch_norm(network)
     y = loss.check_labels(labels)
-    rows = _check_rows(inputs, y, sample_weight)
+    inputs = _check_inputs(inputs, len(y) if y.dim() == 1 else None)
+    if sample_weight is not None:  # all of it, before the first gradient is written
+        sample_weight = torch.as_tensor(sample_weight)
+        check_weight(sample_weight, torch.Size((1, len(y))), torch.empty(0))
     # An empty batch is one empty chunk: its rank must still take part in the exchange.
-    chunks = [slice(start, start + chunk_size) for start in range(0, max(rows, 1), chunk_size)]
+    chunks = [slice(start, start + chunk_size) for start in range(0, max(len(y), 1), chunk_size)]
+    scale *= world_size(loss.resolved_group())  # which DistributedDataParallel divides by
 
-    def weight_of(chunk: slice) -> Tensor | None:
-        return None if sample_weight is None else sample_weight[chunk]
+    def batch_of(chunk: slice, embeddings: Tensor) -> Batch:
+        if embeddings.dim() != 2:
+            raise CoCoError(
+                f"the network must give embeddings of shape (n_samples, embedding_dim), but gave "
+                f"{tuple(embeddings.shape)}"
+            )
+        weight = None if sample_weight is None else sample_weight[chunk]
+        return loss.check_batch(embeddings, y[chunk], weight)
 
     if isinstance(loss, CoCoLoss):
-        return _backward_coupled(network, loss, inputs, y, chunks, weight_of)
-    return _backward_samplewise(network, loss, inputs, y, chunks, weight_of)
+        return _backward_coupled(network, loss, inputs, chunks, batch_of, scale)
+    with _averaged_over_ranks(loss):
+        return _backward_samplewise(network, loss, inputs, y, chunks, batch_of, scale)
 
 
-Weights = Callable[[slice], Tensor | None]
+BatchOf = Callable[[slice, Tensor], Batch]
 
 
 def _backward_coupled(
     network: nn.Module,
     loss: CoCoLoss,
     inputs: Sliceable,
-    y: Tensor,
     chunks: list[slice],
-    weight_of: Weights,
+    batch_of: BatchOf,
+    scale: float,
 ) -> Tensor:
     """Collect the moments of all chunks, then give each chunk its rows of the gradient."""
     # Unwrapped, because ranks with different numbers of chunks must not wait for each other here.
     plain = network.module if isinstance(network, DistributedDataParallel) else network
-    with _same_random_numbers_afterwards(inputs), torch.no_grad():
-        local = None
-        for chunk in chunks:
-            part = loss.summarise_locally(plain(inputs[chunk]), y[chunk], weight_of(chunk))
-            local = part if local is None else moments.merge(local, part)
-        assert local is not None
-    summary = loss.reduce_over_ranks(local)
-    ranks = world_size(loss.resolved_group())  # which DistributedDataParallel divides by
+    with _as_if_it_had_not_run(plain, inputs), torch.no_grad():
+        parts = (loss.summarise(batch_of(chunk, plain(inputs[chunk]))) for chunk in chunks)
+        summary = loss.reduce_over_ranks(reduce(moments.merge, parts))
     for chunk in _last_one_synchronises(network, chunks):
         embeddings = network(inputs[chunk])
-        gradient = loss.gradient_given(summary, embeddings, y[chunk], weight_of(chunk))
-        embeddings.backward(gradient.mul_(ranks))
+        gradient = loss.gradient_given(summary, batch_of(chunk, embeddings.detach()))
+        # Half precision comes last: the scale must meet the gradient in float32.
+        embeddings.backward(gradient.mul_(scale).view(embeddings.shape).to(embeddings.dtype))
     return loss.value_of(summary)[0]
 
 
@@ -127,20 +146,37 @@ def _backward_samplewise(
     inputs: Sliceable,
     y: Tensor,
     chunks: list[slice],
-    weight_of: Weights,
+    batch_of: BatchOf,
+    scale: float,
 ) -> Tensor:
     """Add up the chunks: only the divisor must be known beforehand, and labels give it."""
     value = normaliser = None
-    ranks = world_size(loss.resolved_group())
     for chunk in _last_one_synchronises(network, chunks):
-        embeddings = network(inputs[chunk])
+        batch = batch_of(chunk, network(inputs[chunk]))
         if normaliser is None:
-            normaliser = loss.normaliser(y.unsqueeze(0).to(embeddings.device), embeddings)
-        share = loss.total(embeddings, y[chunk], weight_of(chunk)) / normaliser
-        (share * ranks).backward()  # type: ignore[no-untyped-call]
+            labels = y.unsqueeze(0).to(batch.embeddings.device)
+            normaliser = loss.normaliser(labels, batch.embeddings)
+        share = loss.total(batch) / normaliser
+        (share * scale).backward()  # type: ignore[no-untyped-call]
         value = share.detach() if value is None else value + share.detach()
     assert value is not None
     return loss.sum_over_ranks(value)[0]
+
+
+@contextmanager
+def _averaged_over_ranks(loss: SamplewiseLoss) -> Iterator[None]:
+    """Do for the parameters of a loss what DistributedDataParallel does for the network's."""
+    group, parameters = loss.resolved_group(), list(loss.parameters())
+    if group is None or not parameters:
+        yield
+        return
+    before = [parameter.grad for parameter in parameters]
+    loss.zero_grad()
+    yield
+    for parameter, earlier in zip(parameters, before, strict=True):
+        gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        gradient = loss.sum_over_ranks(gradient) / world_size(group)
+        parameter.grad = gradient if earlier is None else earlier + gradient
 
 
 def _last_one_synchronises(network: nn.Module, chunks: list[slice]) -> Iterator[slice]:
@@ -154,29 +190,39 @@ def _last_one_synchronises(network: nn.Module, chunks: list[slice]) -> Iterator[
 
 
 @contextmanager
-def _same_random_numbers_afterwards(inputs: object) -> Iterator[None]:
-    """Rewind the random state on leaving, so that dropout draws the same masks again."""
-    device = inputs.device if isinstance(inputs, Tensor) else torch.device("cpu")
-    devices = [] if device.type == "cpu" else [device]
-    with torch.random.fork_rng(devices, device_type=device.type if devices else "cuda"):
+def _as_if_it_had_not_run(network: nn.Module, inputs: object) -> Iterator[None]:
+    """Rewind random numbers and buffers on leaving: the second pass sees what the first saw."""
+    tensors = [*network.parameters(), *([inputs] if isinstance(inputs, Tensor) else [])]
+    devices = {tensor.device for tensor in tensors if tensor.device.type != "cpu"}
+    kind = next(iter(devices)).type if devices else "cuda"
+    buffers = [(buffer, buffer.clone()) for buffer in network.buffers()]
+    with torch.random.fork_rng(devices, device_type=kind):
         yield
+    with torch.no_grad():
+        for buffer, before in buffers:
+            buffer.copy_(before)
 
 
 def _refuse_batch_norm(network: nn.Module) -> None:
     for name, module in network.named_modules():
-        if isinstance(module, _BatchNorm) and module.training:
+        over_batch = isinstance(module, _BatchNorm)
+        if over_batch and (module.training or module.running_mean is None):
             raise CoCoError(
                 f"layer {name!r} normalises over the batch, which in chunks is another network; "
                 f"call .eval() on it, or use LayerNorm or GroupNorm"
             )
 
 
-def _check_rows(inputs: object, y: Tensor, sample_weight: Tensor | None) -> int:
-    rows = y.shape[0] if y.dim() == 1 else None
+def _check_inputs(inputs: object, rows: int | None) -> Sliceable:
     if rows is None:
-        raise CoCoError(f"labels must have shape (n_samples,), but have {tuple(y.shape)}")
-    for name, values in (("inputs", inputs), ("sample_weight", sample_weight)):
-        length = len(values) if hasattr(values, "__len__") else rows
-        if length != rows:
-            raise CoCoError(f"{name} has {length} rows, but there are {rows} labels")
-    return rows
+        raise CoCoError("labels must have shape (n_samples,), one for each row of the inputs")
+    if isinstance(inputs, np.ndarray):
+        inputs = torch.as_tensor(inputs)
+    if not hasattr(inputs, "__getitem__") or (isinstance(inputs, Tensor) and inputs.dim() == 0):
+        raise CoCoError(
+            f"inputs must be something that can be sliced by rows, such as a tensor, not "
+            f"{type(inputs).__name__}"
+        )
+    if hasattr(inputs, "__len__") and len(inputs) != rows:
+        raise CoCoError(f"inputs has {len(inputs)} rows, but there are {rows} labels")
+    return inputs

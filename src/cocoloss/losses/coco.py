@@ -1,35 +1,21 @@
 """The CoCo loss, plain and balanced: collapse each class to a point, contrast the classes."""
 
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from cocoloss._validation import check_n_classes, check_option, check_priors
+from cocoloss._validation import check_option, check_priors
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import SIMILARITIES, validate_similarity
 from cocoloss.geometry import similarity as named_similarity
 from cocoloss.losses import moments
-from cocoloss.losses.base import Batch, EmbeddingLoss, Labels, drop_model_axis, world_size
-from cocoloss.losses.moments import Moments
-from cocoloss.losses.pairwise import pairwise_value_and_grad
-
-# Up to this batch size the Gram matrix of the batch is cheaper than the moments (bench/losses.py).
-PAIRWISE_LIMIT = 256
-
-
-class Components(NamedTuple):
-    """What the loss is made of, on the loss's own scale.
-
-    The rest of the loss, ``loss - sum(components)``, is D / (N + 1): the norms of single samples.
-    """
-
-    nc2: Tensor  # class means that do not have the target Gram matrix
-    nc1_between: Tensor  # spread of the samples along the class means, 2 tr(BW)
-    nc1_within: Tensor  # spread of the samples around their class mean, tr(WW)
+from cocoloss.losses.base import Batch, EmbeddingLoss, Labels, drop_model_axis
+from cocoloss.losses.closed_form import ClosedForm
+from cocoloss.losses.moments import Components, Moments
+from cocoloss.losses.pairwise import gram_is_cheaper, pairwise_value_and_grad
 
 
 class CoCoLoss(EmbeddingLoss):
@@ -95,14 +81,20 @@ class CoCoLoss(EmbeddingLoss):
 
         Sample weights multiply: a pair weighs w_i w_j, and N stays the number of samples.
         """
-        value: Tensor = _ClosedForm.apply(embeddings, self, labels, sample_weight)  # type: ignore[no-untyped-call]
+        value: Tensor = ClosedForm.apply(embeddings, self, labels, sample_weight)  # type: ignore[no-untyped-call]
         return value
 
     def evaluate(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return values and gradients; see :meth:`EmbeddingLoss.evaluate`."""
-        value, gradient = self._evaluate(batch, with_gradient=True)
-        assert gradient is not None
-        return value, gradient
+        K, n, q = batch.embeddings.shape
+        if self.process_group is None and n > 0 and gram_is_cheaper(K, n, q, self.n_classes):
+            return pairwise_value_and_grad(*self._weigh(batch), *self._factors(n))
+        summary = self.reduce_over_ranks(self.summarise(batch))
+        return self.value_of(summary), self.gradient_given(summary, batch)
+
+    def value(self, batch: Batch) -> Tensor:
+        """Return values (K,) alone, for batches whose gradient nobody wants."""
+        return self.value_of(self.reduce_over_ranks(self.summarise(batch)))
 
     def components(
         self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None = None
@@ -114,11 +106,12 @@ class CoCoLoss(EmbeddingLoss):
         Components
             ``nc2``, ``nc1_between`` and ``nc1_within``, each of shape () or (K,), without graph.
         """
-        summary = self.reduce_over_ranks(self.summarise_locally(embeddings, labels, sample_weight))
-        G = self._targets(embeddings.shape[-1], summary.means)
-        pairs, _ = self._factors(summary.count)
-        terms = moments.pair_terms(summary, G)
-        return Components(*(drop_model_axis(pairs * term, embeddings) for term in terms))
+        with torch.no_grad():
+            batch = self.check_batch(embeddings, labels, sample_weight)
+            summary = self.reduce_over_ranks(self.summarise(batch))
+            terms = moments.pair_terms(summary, self._targets(summary.means))
+            factor, _ = self._factors(summary.count)
+            return Components(*(drop_model_axis(factor * term, embeddings) for term in terms))
 
     def n_terms(self, batch_size: int) -> int:
         """Return the number of ordered pairs, samples with themselves included."""
@@ -130,14 +123,9 @@ class CoCoLoss(EmbeddingLoss):
         balanced = "" if self.priors is None else ", balanced"
         return f"{super().extra_repr()}, similarity={kind!r}{balanced}"
 
-    def summarise_locally(
-        self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None = None
-    ) -> Moments:
+    def summarise(self, batch: Batch) -> Moments:
         """Return the moments of this rank's rows: all that value and gradient need to know."""
-        with torch.no_grad():
-            batch, G = self._weigh(self.check_batch(embeddings, labels, sample_weight))
-            with _full_precision(embeddings):
-                return moments.class_moments(*batch, G)
+        return moments.class_moments(*self._weigh(batch))
 
     def reduce_over_ranks(self, local: Moments) -> Moments:
         """Return the moments of the global batch from those of this rank."""
@@ -149,67 +137,42 @@ class CoCoLoss(EmbeddingLoss):
 
     def value_of(self, summary: Moments) -> Tensor:
         """Return the loss of the batch that was summarised, (K,)."""
-        G = self._targets(summary.means.shape[-1], summary.means)
-        pairs, norms = self._factors(summary.count)
-        return pairs * sum(moments.pair_terms(summary, G)) + norms * summary.diagonal
+        pair_factor, norm_factor = self._factors(summary.count)
+        terms = moments.pair_terms(summary, self._targets(summary.means))
+        return pair_factor * sum(terms) + norm_factor * summary.diagonal
 
-    def gradient_given(
-        self,
-        summary: Moments,
-        embeddings: Tensor,
-        labels: Labels,
-        sample_weight: Tensor | None = None,
-    ) -> Tensor:
-        """Return the gradient for some rows of the batch that was summarised."""
-        with torch.no_grad():
-            batch, G = self._weigh(self.check_batch(embeddings, labels, sample_weight))
-            with _full_precision(embeddings):
-                gradient = moments.gradient(*batch, G, summary, *self._factors(summary.count))
-        return gradient.view(embeddings.shape).to(embeddings.dtype)
+    def gradient_given(self, summary: Moments, batch: Batch) -> Tensor:
+        """Return the gradient (K, n, q) for some rows of the batch that was summarised."""
+        return moments.gradient(*self._weigh(batch), summary, *self._factors(summary.count))
 
-    def _evaluate(self, batch: Batch, *, with_gradient: bool) -> tuple[Tensor, Tensor | None]:
-        n = batch.labels.shape[1]
-        batch, G = self._weigh(batch)
-        with _full_precision(batch.embeddings):
-            if self.process_group is None and 0 < n <= PAIRWISE_LIMIT:
-                return pairwise_value_and_grad(*batch, G, *self._factors(n))
-            summary = self.reduce_over_ranks(moments.class_moments(*batch, G))
-            value, gradient = self.value_of(summary), None
-            if with_gradient:
-                factors = self._factors(summary.count)
-                gradient = moments.gradient(*batch, G, summary, *factors)
-        return value, gradient
-
-    def _differentiable_gradient(
-        self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None
-    ) -> Tensor:
+    def differentiable_gradient(self, batch: Batch) -> Tensor:
+        """Return the gradient as a function that autograd can differentiate again."""
         if self.process_group is not None:
             raise CoCoError(
                 "second derivatives (create_graph=True) are not available with a process_group; "
                 "build the loss without it for them"
             )
-        batch, G = self._weigh(self.check_batch(embeddings, labels, sample_weight))
         factors = self._factors(batch.labels.shape[1])
-        gradient = moments.differentiable_gradient(*batch, G, *factors)
-        return gradient.view(embeddings.shape)
+        return moments.differentiable_gradient(*self._weigh(batch), *factors)
 
-    def _weigh(self, batch: Batch) -> tuple[Batch, Tensor]:
-        """Return the batch, class weights multiplied in, and the target similarities G."""
+    def _weigh(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+        """Return embeddings, labels, weights with those of the classes in them, and G."""
         h, y, w = batch
         if self.priors is not None:
             class_weight = self.constant("class_weight", self._class_weight, h)[y]
-            batch = Batch(h, y, class_weight if w is None else class_weight * w)
-        return batch, self._targets(h.shape[-1], h)
+            w = class_weight if w is None else class_weight * w
+        return h, y, w, self._targets(h)
 
-    def _targets(self, embedding_dim: int, like: Tensor) -> Tensor:
+    def _targets(self, like: Tensor) -> Tensor:
         """Return the target similarities G as a tensor (C, C); checked once per dimension."""
+        q = like.shape[-1]
 
         def make() -> NDArray[np.float64]:
             if isinstance(self.similarity, str):
-                return named_similarity(self.similarity, self.n_classes, embedding_dim)
-            return validate_similarity(self.similarity, self.n_classes, embedding_dim)
+                return named_similarity(self.similarity, self.n_classes, q)
+            return validate_similarity(self.similarity, self.n_classes, q)
 
-        return self.constant(("similarity", embedding_dim), make, like)
+        return self.constant(("similarity", q), make, like)
 
     def _class_weight(self) -> NDArray[np.float64]:
         # NOTE[PAPER]: the balanced loss is printed without normalisation. "sum" is as printed;
@@ -261,54 +224,10 @@ class BalancedCoCoLoss(CoCoLoss):
         reduction: str = "mean",
         process_group: Any = None,
     ) -> None:
-        priors = check_priors(priors)
         super().__init__(
-            check_n_classes(priors.size),
+            len(check_priors(priors)),
             similarity=similarity,
             priors=priors,
             reduction=reduction,
             process_group=process_group,
         )
-
-
-class _ClosedForm(torch.autograd.Function):
-    """Lets autograd use the gradient that is known in closed form.
-
-    The gradient is computed with the value, while the batch is at hand; ``backward`` only scales
-    it. Second derivatives differentiate the same formula, written without in-place steps.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        embeddings: Tensor,
-        loss: CoCoLoss,
-        labels: Labels,
-        sample_weight: Tensor | None,
-    ) -> Tensor:
-        with_gradient = ctx.needs_input_grad[0]
-        batch = loss.check_batch(embeddings, labels, sample_weight)
-        value, gradient = loss._evaluate(batch, with_gradient=with_gradient)  # noqa: SLF001 - two halves of one thing
-        ctx.save_for_backward(embeddings, gradient)
-        ctx.call = (loss, labels, sample_weight)
-        return drop_model_axis(value, embeddings)
-
-    @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, None, None, None]:
-        embeddings, gradient = ctx.saved_tensors
-        loss, labels, sample_weight = ctx.call
-        if torch.is_grad_enabled():  # backward(create_graph=True)
-            gradient = loss._differentiable_gradient(embeddings, labels, sample_weight)  # noqa: SLF001
-        if embeddings.dim() == 3:
-            grad_output = grad_output[:, None, None]
-        # DistributedDataParallel divides the summed gradients by the number of ranks.
-        scale = grad_output * world_size(loss.resolved_group())
-        return gradient.view(embeddings.shape).to(embeddings.dtype) * scale, None, None, None
-
-
-def _full_precision(embeddings: Tensor) -> AbstractContextManager[object]:
-    """Keep autocast out: products in half precision would undo the accumulation in float32."""
-    device = embeddings.device.type
-    if torch.is_autocast_enabled(device):
-        return torch.autocast(device, enabled=False)
-    return nullcontext()

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 from torch.nn import functional
 
+from cocoloss.exceptions import CoCoError
 from cocoloss.losses.base import Batch
 from cocoloss.losses.samplewise import SamplewiseLoss
 
@@ -68,6 +69,11 @@ class CrossEntropyLoss(SamplewiseLoss):
 
     def logits(self, embeddings: Tensor) -> Tensor:
         """Return the class scores of embeddings, (..., C); the largest one is the prediction."""
+        if not embeddings.is_floating_point() or embeddings.shape[-1] != self.embedding_dim:
+            raise CoCoError(
+                f"embeddings must be floating-point numbers with {self.embedding_dim} columns, "
+                f"but are {embeddings.dtype} of shape {tuple(embeddings.shape)}"
+            )
         if self.output is None:
             return embeddings
         weight, bias = self.output.weight.to(embeddings), self.output.bias.to(embeddings)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from cocoloss._random import RandomState
+from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import simplex_frame
 from cocoloss.losses.base import Batch
 from cocoloss.losses.samplewise import SamplewiseLoss
@@ -28,7 +29,8 @@ class DotRegressionLoss(SamplewiseLoss):
     class_weight : array of shape (C,), optional
         Weight of each class.
     random_state : int, numpy generator or None
-        Rotation of the simplex. The vertices are kept in ``state_dict``.
+        Rotation of the simplex. The vertices are kept in ``state_dict``. With a process group all
+        ranks must give the same one.
     reduction : {"mean", "sum"}
         "sum" leaves out 1/N.
     process_group : ProcessGroup or "world", optional
@@ -68,6 +70,11 @@ class DotRegressionLoss(SamplewiseLoss):
             reduction=reduction,
             process_group=process_group,
         )
+        if self.process_group is not None and random_state is None:
+            raise CoCoError(
+                "every rank would draw a simplex of its own; give DotRegressionLoss the same "
+                "random_state on all ranks of the process_group"
+            )
         frame = simplex_frame(self.n_classes, self.embedding_dim, random_state)
         self.register_buffer("prototypes", torch.tensor(frame, dtype=torch.get_default_dtype()))
 

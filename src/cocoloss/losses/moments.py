@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, distributed
 
+from cocoloss.losses.precision import without_autocast
+
 # Rows that are worked on at once. A block of embeddings then stays in the cache between the
 # steps (2x faster at a million rows), and sums in float32 stay short, hence accurate.
 BLOCK = 4096
@@ -35,6 +37,11 @@ class Moments:
     diagonal: Tensor  # (K,)       D = sum_i w_i^2 (|h_i|^2 - g_ii)^2
     count: int  # N, rows
 
+    @property
+    def device(self) -> torch.device:
+        """Where the batch was."""
+        return self.mass.device
+
     @cached_property
     def sums(self) -> Tensor:
         """Weighted sums of the classes, m_a mu_a, (K, C, q)."""
@@ -46,14 +53,19 @@ class Moments:
         return torch.bmm(self.means.mT, self.sums)
 
 
-class PairTerms(NamedTuple):
-    """The pair sum P, split by what it measures; each of shape (K,)."""
+class Components(NamedTuple):
+    """What the pair sum is made of; each of shape (K,), or () for one model.
+
+    :meth:`CoCoLoss.components` gives them on the scale of the loss. The rest of the loss,
+    ``loss - sum(components)``, is D / (N + 1): the norms of single samples.
+    """
 
     nc2: Tensor  # the class means do not have the target Gram matrix yet
     nc1_between: Tensor  # 2 tr(BW): samples stray from their mean along the class means
     nc1_within: Tensor  # tr(WW): samples stray from their mean at all
 
 
+@without_autocast
 def class_moments(h: Tensor, y: Tensor, w: Tensor | None, G: Tensor) -> Moments:
     """Summarise a batch.
 
@@ -83,6 +95,7 @@ def _block_moments(h: Tensor, y: Tensor, w: Tensor | None, G: Tensor) -> Moments
     return Moments(mass.view(K, C), means.view(K, C, q), W, torch.linalg.vecdot(r, r), n)
 
 
+@without_autocast
 def merge(a: Moments, b: Moments) -> Moments:
     """Return the moments of two batches together (the pairwise update of Chan et al.)."""
     mass = a.mass + b.mass
@@ -98,9 +111,11 @@ def merge(a: Moments, b: Moments) -> Moments:
     )
 
 
+@without_autocast
 def all_reduce(local: Moments, group: Any) -> Moments:
     """Return the moments of the global batch, in C (q + 1) + q^2 numbers per model.
 
+    (Two more if q < 3, where the symmetric W leaves no room for N and D.)
     The class sums travel first, because the scatter must be taken about the global means.
     """
     K, _, q = local.means.shape
@@ -128,19 +143,28 @@ def all_reduce(local: Moments, group: Any) -> Moments:
     return Moments(mass, means, scatter, scalars[:, 1], round(float(scalars[0, 0])))
 
 
-def pair_terms(m: Moments, G: Tensor) -> PairTerms:
+@without_autocast
+def pair_terms(m: Moments, G: Tensor) -> Components:
     """Return the three parts of the pair sum P."""
     off_target = torch.baddbmm(G.expand(m.mass.shape[0], -1, -1), m.means, m.means.mT, beta=-1)
     nc2 = torch.bmm(off_target.square_(), m.mass.unsqueeze(-1)).squeeze(-1)  # (K, C)
     W, B = m.scatter.flatten(1), m.between.flatten(1)
     vecdot = torch.linalg.vecdot
-    return PairTerms(vecdot(nc2, m.mass), 2 * vecdot(B, W), vecdot(W, W))
+    # tr(BW) is not negative, but its rounding can be when W lies off the span of the classes.
+    return Components(vecdot(nc2, m.mass), (2 * vecdot(B, W)).clamp_min_(0), vecdot(W, W))
 
 
+@without_autocast
 def gradient(
-    h: Tensor, y: Tensor, w: Tensor | None, G: Tensor, m: Moments, pairs: float, norms: float
+    h: Tensor,
+    y: Tensor,
+    w: Tensor | None,
+    G: Tensor,
+    m: Moments,
+    pair_factor: float,
+    norm_factor: float,
 ) -> Tensor:
-    """Return the gradient of ``pairs * P + norms * D`` for some rows of the batch behind ``m``.
+    """Return the gradient of ``pair_factor * P + norm_factor * D`` for rows of the batch of ``m``.
 
     dP/dh_i = 4 w_i (A h_i - t_{y_i}) with A = W + B and t_c = sum_b g_cb m_b mu_b, and
     dD/dh_i = 4 w_i^2 (|h_i|^2 - g_ii) h_i: a row needs its own embedding and no other.
@@ -151,16 +175,17 @@ def gradient(
     out = torch.empty_like(h)
     for (block, labels, weight), grad in zip(_blocks(h, y, w), _split(out), strict=True):
         target = t.index_select(0, _model_rows(labels, G.shape[0])).view(block.shape)
-        torch.baddbmm(target, block, A, beta=-4 * pairs, alpha=4 * pairs, out=grad)
+        torch.baddbmm(target, block, A, beta=-4 * pair_factor, alpha=4 * pair_factor, out=grad)
         r = _norm_residual(block, labels, weight, G)
-        grad.addcmul_(block, r.unsqueeze(-1), value=4 * norms)
+        grad.addcmul_(block, r.unsqueeze(-1), value=4 * norm_factor)
         if weight is not None:
             grad.mul_(weight.unsqueeze(-1))
     return out
 
 
+@without_autocast
 def differentiable_gradient(
-    h: Tensor, y: Tensor, w: Tensor | None, G: Tensor, pairs: float, norms: float
+    h: Tensor, y: Tensor, w: Tensor | None, G: Tensor, pair_factor: float, norm_factor: float
 ) -> Tensor:
     """Return the same gradient as a function of ``h`` that autograd can differentiate again."""
     K, _, q = h.shape
@@ -171,8 +196,8 @@ def differentiable_gradient(
     sums = sums.index_add(0, rows, weighted.reshape(-1, q)).view(K, -1, q)
     t = (G @ sums).reshape(-1, q)[rows].view_as(h)
     r = h.square().sum(-1, keepdim=True) - G.diagonal()[y].unsqueeze(-1)
-    gradient: Tensor = 4 * weight * (pairs * (h @ (h.mT @ weighted) - t) + norms * weight * r * h)
-    return gradient
+    of_pairs: Tensor = pair_factor * (h @ (h.mT @ weighted) - t)
+    return 4 * weight * (of_pairs + norm_factor * weight * r * h)
 
 
 def _norm_residual(h: Tensor, y: Tensor, w: Tensor | None, G: Tensor) -> Tensor:

@@ -3,11 +3,25 @@
 import torch
 from torch import Tensor
 
+from cocoloss.losses.precision import without_autocast
 
+
+def gram_is_cheaper(n_models: int, n: int, q: int, n_classes: int) -> bool:
+    """Say whether the Gram matrix of the batch costs less than its moments.
+
+    Multiplications and passes over memory, weighed as bench/losses.py finds them; the moments
+    also take about twice as many calls, whatever the size.
+    """
+    gram = n_models * n**2 * (q + 22)
+    by_moments = n_models * (n * q * (q + 45) + n_classes**2 * (q / 2 + 15)) + 2e6
+    return gram < by_moments
+
+
+@without_autocast
 def pairwise_value_and_grad(
-    h: Tensor, y: Tensor, w: Tensor | None, G: Tensor, pairs: float, norms: float
+    h: Tensor, y: Tensor, w: Tensor | None, G: Tensor, pair_factor: float, norm_factor: float
 ) -> tuple[Tensor, Tensor]:
-    """Return ``pairs * P + norms * D`` and its gradient.
+    """Return ``pair_factor * P + norm_factor * D`` and its gradient.
 
     P sums w_i w_j M_ij^2 over all ordered pairs and D sums w_i^2 M_ii^2, with
     M_ij = <h_i, h_j> - g_{y_i y_j}.
@@ -18,7 +32,7 @@ def pairwise_value_and_grad(
     y : Tensor of shape (K, n)
     w : Tensor of shape (K, n) or None for ones
     G : Tensor of shape (C, C)
-    pairs, norms : float
+    pair_factor, norm_factor : float
         Factors of the two sums.
 
     Returns
@@ -27,19 +41,19 @@ def pairwise_value_and_grad(
     gradient : Tensor of shape (K, n, q)
     """
     M = torch.baddbmm(_target_gram(G, y), h, h.mT, beta=-1)  # (K, n, n)
-    ratio = norms / pairs
+    ratio = norm_factor / pair_factor
     if w is None:
         flat, own = M.flatten(1), M.diagonal(dim1=1, dim2=2)
         P, D = torch.linalg.vecdot(flat, flat), torch.linalg.vecdot(own, own)
         own *= 1 + ratio  # in place: the diagonal counts in P and in D
-        return torch.add(P, D, alpha=ratio).mul_(pairs), torch.bmm(M, h).mul_(4 * pairs)
+        return torch.add(P, D, alpha=ratio).mul_(pair_factor), torch.bmm(M, h).mul_(4 * pair_factor)
     weighted = M * w.unsqueeze(1)
     P = torch.linalg.vecdot(w, torch.linalg.vecdot(M, weighted))
     own = weighted.diagonal(dim1=1, dim2=2)
     D = torch.linalg.vecdot(own, own)
     own *= 1 + ratio
-    gradient = torch.bmm(weighted, h).mul_(w.unsqueeze(-1)).mul_(4 * pairs)
-    return torch.add(P, D, alpha=ratio).mul_(pairs), gradient
+    gradient = torch.bmm(weighted, h).mul_(w.unsqueeze(-1)).mul_(4 * pair_factor)
+    return torch.add(P, D, alpha=ratio).mul_(pair_factor), gradient
 
 
 def _target_gram(G: Tensor, y: Tensor) -> Tensor:

@@ -40,18 +40,21 @@ class SamplewiseLoss(EmbeddingLoss):
         """Return the loss of a batch; see :meth:`EmbeddingLoss.forward`."""
         batch = self.check_batch(embeddings, labels, sample_weight)
         normaliser = self.normaliser(batch.labels, batch.embeddings)
-        total = self._total(self.terms(batch), batch)
-        # DistributedDataParallel divides the summed gradients by the number of ranks, so this
-        # rank's share is multiplied by it; the value is that of the global batch.
-        share = total * (world_size(self.resolved_group()) / normaliser)
-        value = share + (self.sum_over_ranks(total.detach()) / normaliser - share.detach())
+        total = self.total(batch)
+        value = total / normaliser
+        group = self.resolved_group()
+        if group is not None:
+            # DistributedDataParallel divides the summed gradients by the number of ranks, so this
+            # rank's share is multiplied by it; the value is that of the global batch.
+            share = value * world_size(group)
+            value = share + (self.sum_over_ranks(value.detach()) - share.detach())
         return drop_model_axis(value, embeddings)
 
     def evaluate(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return values and gradients; see :meth:`EmbeddingLoss.evaluate`."""
         normaliser = self.normaliser(batch.labels, batch.embeddings)
         terms, gradient = self.terms_and_grad(batch)
-        value = self.sum_over_ranks(self._total(terms, batch)) / normaliser
+        value = self.sum_over_ranks(self._weighted_sum(terms, batch)) / normaliser
         for weight in self._weights(batch):
             gradient = gradient * weight.unsqueeze(-1)
         return value, gradient / normaliser[:, None, None]
@@ -68,17 +71,14 @@ class SamplewiseLoss(EmbeddingLoss):
     def terms_and_grad(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the unweighted terms (K, n) and their gradients (K, n, q) in closed form."""
 
-    def total(
-        self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None = None
-    ) -> Tensor:
+    def total(self, batch: Batch) -> Tensor:
         """Return the weighted sum of this rank's terms, (K,), differentiably."""
-        batch = self.check_batch(embeddings, labels, sample_weight)
-        return self._total(self.terms(batch), batch)
+        return self._weighted_sum(self.terms(batch), batch)
 
     def normaliser(self, labels: Tensor, like: Tensor) -> Tensor:
         """Return what the sum over all ranks is divided by, (K,), from labels (K, n) alone."""
         K, n = labels.shape
-        if self.reduction == "sum":
+        if self.reduction == "sum" and (n or self.process_group is not None):
             return like.new_ones(K)
         if self.class_weight is None:
             mass = like.new_full((K,), n)
@@ -109,7 +109,7 @@ class SamplewiseLoss(EmbeddingLoss):
             weights.append(self._class_weight(batch.embeddings)[batch.labels])
         return weights
 
-    def _total(self, terms: Tensor, batch: Batch) -> Tensor:
+    def _weighted_sum(self, terms: Tensor, batch: Batch) -> Tensor:
         for weight in self._weights(batch):
             terms = terms * weight
         return terms.sum(-1)
