@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
+    from cocoloss.estimators import CoCoClassifier as CoCoClassifier
+    from cocoloss.estimators import CrossEntropyClassifier as CrossEntropyClassifier
+    from cocoloss.estimators import DotRegressionClassifier as DotRegressionClassifier
     from cocoloss.losses import BalancedCoCoLoss as BalancedCoCoLoss
     from cocoloss.losses import CoCoLoss as CoCoLoss
     from cocoloss.losses import CrossEntropyLoss as CrossEntropyLoss
@@ -16,6 +19,11 @@ if TYPE_CHECKING:
     from cocoloss.losses import backward_in_chunks as backward_in_chunks
 
 _NAMES = {
+    "cocoloss.estimators": (
+        "CoCoClassifier",
+        "CrossEntropyClassifier",
+        "DotRegressionClassifier",
+    ),
     "cocoloss.losses": (
         "BalancedCoCoLoss",
         "CoCoLoss",
@@ -25,7 +33,10 @@ _NAMES = {
     ),
 }
 _HOME = {name: home for home, names in _NAMES.items() for name in names}
-_STAGES = ("exceptions", "geometry", "heads", "losses", "metrics", "networks", "training")
+_STAGES = (
+    *("exceptions", "geometry", "heads", "losses", "metrics", "networks"),
+    *("preprocessing", "training", "estimators"),
+)
 
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604 - a list of names, told once
 

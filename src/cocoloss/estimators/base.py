@@ -1,0 +1,414 @@
+"""What the three classifiers share: a table in, networks trained in lockstep, heads on top.
+
+Torch is imported where something is trained, so that a fitted classifier predicts without it.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import _safe_indexing, assert_all_finite, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
+
+from cocoloss._random import RandomState, as_generator
+from cocoloss._validation import check_integer, check_option, check_priors
+from cocoloss.estimators.answers import MemberAverage
+from cocoloss.estimators.distinct import as_table, distinct_rows
+from cocoloss.estimators.held_out import split_held_out
+from cocoloss.estimators.jobs import Design, Job, Trained
+from cocoloss.exceptions import CoCoError
+from cocoloss.heads import EmbeddingHead, make_head
+from cocoloss.metrics import dispersity
+from cocoloss.preprocessing import make_preprocessor
+
+if TYPE_CHECKING:
+    from cocoloss.training import Callback, Epoch
+
+DECAYS = ("cosine", "constant")
+OUTPUTS = ("identity", "tanh")
+LINEAR_HEADS = ("ridge", "svm")
+VALIDATIONS = 50  # at most so many looks at the held-out rows in a fit
+
+
+def _is(value: Any, name: str) -> bool:
+    return isinstance(value, str) and value == name
+
+
+class BaseNetworkClassifier(ClassifierMixin, MemberAverage, BaseEstimator):
+    """One base for the classifiers; see them for the parameters."""
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (128, 128),
+        *,
+        embedding_dim: int | str = "auto",
+        module: Any = None,
+        output: str = "identity",
+        normalize: bool | str = "auto",
+        dropout: float = 0.0,
+        dropout_layer: int = -1,
+        max_iter: int = 100,
+        batch_size: int = 64,
+        learning_rate_init: float = 3e-3,
+        learning_rate: str = "cosine",
+        weight_decay: float = 1e-2,
+        clip_norm: float | None = None,
+        n_members: int = 6,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.15,
+        n_iter_no_change: int = 30,
+        head: Any = "auto",
+        priors: str | ArrayLike = "uniform",
+        class_weight: Any = None,
+        preprocess: Any = "auto",
+        warm_start: bool = False,
+        callbacks: "Sequence[Callback] | None" = None,
+        verbose: bool = False,
+        device: str = "cpu",
+        random_state: RandomState = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.embedding_dim = embedding_dim
+        self.module = module
+        self.output = output
+        self.normalize = normalize
+        self.dropout = dropout
+        self.dropout_layer = dropout_layer
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.learning_rate_init = learning_rate_init
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.clip_norm = clip_norm
+        self.n_members = n_members
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.head = head
+        self.priors = priors
+        self.class_weight = class_weight
+        self.preprocess = preprocess
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.verbose = verbose
+        self.device = device
+        self.random_state = random_state
+
+    @abstractmethod
+    def _make_loss(self, n_classes: int, embedding_dim: int, seed: int) -> Any:
+        """Return the loss."""
+
+    def _readout(self, job: Job) -> EmbeddingHead:  # noqa: ARG002
+        """Return the head that reads the classes off the outputs, if the loss has one."""
+        raise CoCoError(f"head='readout' is not for {type(self).__name__}, which has no prototypes")
+
+    def _loss_weights(
+        self,
+        labels: NDArray[np.int64],  # noqa: ARG002
+        weights: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Return the weights that the loss gets, which may balance the classes."""
+        return weights
+
+    _logits = False  # whether the networks give logits rather than embeddings
+    _normalizes = False  # what normalize="auto" means
+    _automatic_head = "readout"  # what head="auto" means
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the preprocessing, the networks and the heads.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n, d)
+            Numbers, categories, dates, booleans, with gaps.
+        y : array of shape (n,)
+            Classes, of any kind.
+        sample_weight : array of shape (n,), optional
+            How often each row counts: 2 is the row twice, 0 the row left out.
+
+        Returns
+        -------
+        The estimator itself.
+        """
+        from cocoloss.estimators.stacking import train_jobs  # noqa: PLC0415
+
+        job = self._prepare(X, y, sample_weight)
+        with ExitStack() as stack:
+            listeners = self._listeners(job, stack)
+            (trained,) = train_jobs([job], listeners)
+        return self._finish(job, trained)
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Job:
+        """Check everything and say what is to be trained."""
+        self._check_arguments()
+        X = as_table(X, type(self).__name__)
+        going_on = self.warm_start and hasattr(self, "parameters_")
+        labels, weights = self._encode(X, y, sample_weight)
+        if not going_on:
+            self._seed = int(as_generator(self.random_state).integers(2**31))
+        n_classes = len(self.classes_)
+
+        first, weights = distinct_rows(X, labels, weights)
+        rows, labels = _safe_indexing(X, first), labels[first]
+        if len(np.unique(labels)) < n_classes:
+            absent = self.classes_[np.setdiff1d(np.arange(n_classes), labels)].tolist()
+            raise CoCoError(f"every row of class {absent[0]!r} has zero sample_weight")
+        if not going_on:
+            self.preprocessor_ = make_preprocessor(self.preprocess).fit(rows)
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(self.preprocessor_, name):
+                    setattr(self, name, getattr(self.preprocessor_, name))
+        inputs = np.ascontiguousarray(self.preprocessor_.transform(rows), dtype=np.float32)
+        self.class_prior_ = self._resolve_priors(labels, weights)
+
+        seeds = [
+            self._seed + k for k in range(check_integer(self.n_members, "n_members", minimum=1))
+        ]
+        train, held_out = self._split(labels, seeds)
+        loss_weights = self._loss_weights(labels, self._weigh_classes(labels, weights))
+        uneven = not np.allclose(loss_weights, loss_weights[0])
+        return Job(
+            self._make_design(inputs.shape[1], n_classes),
+            inputs,
+            labels,
+            (loss_weights / loss_weights.mean()).astype(np.float32) if uneven else None,
+            n_classes,
+            train,
+            held_out,
+            seeds,
+            weights,
+            self.parameters_ if going_on else None,
+        )
+
+    def _finish(self, job: Job, trained: Trained) -> Self:
+        """Keep what was learnt as arrays, and fit a head for each member."""
+        outcome = trained.outcome
+        self.parameters_ = trained.parameters
+        self.modules_ = trained.modules
+        self.layer_sizes_ = job.design.layer_sizes
+        self.normalize_ = job.design.network["normalize"]
+        self.loss_curves_ = outcome.loss_curves
+        self.loss_curve_ = outcome.loss_curves[0]
+        self.n_iter_ = max(len(curve) for curve in outcome.loss_curves)
+        self.best_epochs_ = outcome.best_epochs
+        self.loss_ = self.loss_curve_[-1]
+        kind = self._automatic_head if _is(self.head, "auto") else self.head
+        self.reads_outputs_ = _is(kind, "readout")
+        features = self._head_inputs(job.inputs)
+        weights = job.row_weights
+        linear = isinstance(kind, str) and kind in LINEAR_HEADS
+        if linear:  # which know no priors: rows are weighted until the class shares are the priors
+            share = np.bincount(job.labels, weights=weights) / weights.sum()
+            weights = weights * (self.class_prior_ / share)[job.labels]
+        even = bool(np.all(weights == weights[0]))  # a head of the user's may take no weights
+        self.heads_ = []
+        for k, (train, held_out) in enumerate(zip(job.train, job.held_out, strict=True)):
+            if self.reads_outputs_:
+                head = self._readout(job)
+            else:
+                head = make_head(kind, "empirical" if linear else self.class_prior_)
+            options = {} if even else {"sample_weight": weights[train]}
+            head.fit(features[k, train], job.labels[train], **options)
+            if len(held_out) and isinstance(head, EmbeddingHead):
+                head.calibrate(
+                    features[k, held_out], job.labels[held_out], sample_weight=weights[held_out]
+                )
+            self.heads_.append(head)
+        self._n_features_out = self._embedding_width() * len(self.heads_)
+        return self
+
+    def _check_arguments(self) -> None:
+        check_integer(self.max_iter, "max_iter", minimum=1)
+        check_integer(self.batch_size, "batch_size", minimum=1)
+        check_integer(self.n_iter_no_change, "n_iter_no_change", minimum=1)
+        check_option(self.learning_rate, "learning_rate", DECAYS)
+        check_option(self.output, "output", OUTPUTS)
+        for name in ("learning_rate_init",):
+            if not 0 < getattr(self, name) < np.inf:
+                raise CoCoError(f"{name} must be positive, but is {getattr(self, name)!r}")
+        if not 0 <= self.weight_decay < np.inf:
+            raise CoCoError(f"weight_decay must not be negative, but is {self.weight_decay!r}")
+        if not 0 <= self.dropout < 1:
+            raise CoCoError(f"dropout must be from 0 to below 1, but is {self.dropout!r}")
+        if not 0 < self.validation_fraction < 1:
+            raise CoCoError(
+                f"validation_fraction must be between 0 and 1, but is {self.validation_fraction!r}"
+            )
+
+    def _encode(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return labels 0, ..., C - 1 and weights; set ``classes_``."""
+        if y is None:
+            raise CoCoError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "f":
+            assert_all_finite(y, input_name="y")
+        elif y.dtype == object and pd.isna(y).any():
+            raise CoCoError("y has gaps; drop the rows whose class is not known")
+        check_classification_targets(y)
+        n = _num_samples(X)
+        if n != len(y):
+            raise CoCoError(f"X has {n} rows, but y has {len(y)}; give one class per row")
+        weights = np.ones(n)
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        present = weights > 0
+        if not present.any():
+            raise CoCoError("every sample_weight is zero; there is nothing to learn from")
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        kept = np.unique(labels[present])
+        if len(kept) < len(self.classes_):  # rows of weight zero are no rows
+            self.classes_ = self.classes_[kept]
+            labels = np.where(present, np.searchsorted(kept, labels), 0)
+        if len(self.classes_) < 2:
+            raise CoCoError(
+                f"{type(self).__name__} needs at least two classes to tell apart, but y has one "
+                f"class: {self.classes_.tolist()}"
+            )
+        return labels.astype(np.int64), weights
+
+    def _split(
+        self, labels: NDArray[np.int64], seeds: list[int]
+    ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+        """Return the training rows and the held-out rows of each member."""
+        if not self.early_stopping:
+            everything = np.arange(len(labels))
+            return [everything] * len(seeds), [everything[:0]] * len(seeds)
+        pairs = [
+            split_held_out(labels, self.validation_fraction, np.random.default_rng([seed, 1]))
+            for seed in seeds
+        ]
+        if not all(len(held_out) for _, held_out in pairs):
+            everything = np.arange(len(labels))
+            return [everything] * len(seeds), [everything[:0]] * len(seeds)
+        return [train for train, _ in pairs], [held_out for _, held_out in pairs]
+
+    def _make_design(self, n_features: int, n_classes: int) -> Design:
+        from cocoloss.training import Schedule  # noqa: PLC0415
+
+        q = self._resolve_embedding_dim(n_classes)
+        sizes = self._layer_sizes(n_features, q, n_classes)
+        every = max(1, self.max_iter // VALIDATIONS)
+        schedule = Schedule(
+            n_epochs=self.max_iter,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate_init,
+            decay=self.learning_rate,
+            weight_decay=self.weight_decay,
+            clip_norm=self.clip_norm,
+            patience=self.n_iter_no_change if self.early_stopping else None,
+            validate_every=every,
+        )
+        network = {
+            "dropout": self.dropout,
+            "dropout_layer": self.dropout_layer,
+            "output": self.output,
+            "normalize": self._normalizes if _is(self.normalize, "auto") else bool(self.normalize),
+        }
+        loss = self._make_loss(n_classes, sizes[-1], self._seed)
+        module = None if self.module is None else self._module_factory(n_features, sizes[-1])
+        return Design(sizes, loss, schedule, network, self._logits, module, self.device)
+
+    def _layer_sizes(self, n_features: int, q: int, n_classes: int) -> tuple[int, ...]:  # noqa: ARG002
+        hidden = np.atleast_1d(self.hidden_layer_sizes).tolist()
+        for size in hidden:
+            check_integer(size, "each of hidden_layer_sizes", minimum=1)
+        return (n_features, *hidden, q)
+
+    def _resolve_embedding_dim(self, n_classes: int) -> int:
+        # Theory says q >= C: with one spare dimension merged classes can part (docs/theory.md).
+        if isinstance(self.embedding_dim, str):
+            check_option(self.embedding_dim, "embedding_dim", ["auto"])
+            return max(8, n_classes)
+        return check_integer(self.embedding_dim, "embedding_dim", minimum=1)
+
+    def _module_factory(self, n_features: int, q: int) -> Callable[[int], Any]:
+        import copy  # noqa: PLC0415
+
+        import torch  # noqa: PLC0415
+
+        def make(seed: int) -> Any:
+            with torch.random.fork_rng([]):
+                torch.manual_seed(seed)
+                if not isinstance(self.module, torch.nn.Module):
+                    return self.module(n_features, q)
+                module = copy.deepcopy(self.module)
+                for part in module.modules():
+                    reset = getattr(part, "reset_parameters", None)
+                    if callable(reset):
+                        reset()
+                return module
+
+        return make
+
+    def _weigh_classes(
+        self, labels: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        if self.class_weight is None:
+            return weights
+        return weights * self._class_weights(labels)[labels]
+
+    def _class_weights(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.asarray(
+            compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[labels]),
+            dtype=np.float64,
+        )
+
+    def _resolve_priors(
+        self, labels: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the prior under which classes are predicted.
+
+        Class weights of the user's own multiply it: a class that weighs more in training is meant
+        to be predicted more. Balanced ones do not, because they only undo the class shares.
+        """
+        C = len(self.classes_)
+        if not isinstance(self.priors, str):
+            return check_priors(self.priors, C)
+        if check_option(self.priors, "priors", ("uniform", "empirical")) == "uniform":
+            prior = np.full(C, 1 / C)
+        else:
+            prior = np.bincount(labels, weights=weights, minlength=C) / weights.sum()
+        if self.class_weight is not None and not isinstance(self.class_weight, str):
+            prior = prior * self._class_weights(labels)
+        return np.asarray(prior / prior.sum())
+
+    def _listeners(self, job: Job, stack: ExitStack) -> "list[Callback]":
+        listeners = list(self.callbacks or [])
+        if self.verbose:
+            sample = np.linspace(0, len(job.inputs) - 1, min(len(job.inputs), 500)).astype(int)
+
+            import torch  # noqa: PLC0415
+
+            from cocoloss.training import ProgressBar  # noqa: PLC0415
+
+            def measure(epoch: "Epoch") -> float:
+                x = torch.from_numpy(job.inputs[sample]).to(job.design.device)
+                x = x.expand(len(epoch.models), -1, -1)
+                h = epoch.network.forward(x)[0].cpu().numpy()
+                return dispersity(h, job.labels[sample])
+
+            listeners.append(stack.enter_context(ProgressBar(self.max_iter, measure)))
+        return listeners
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "heads_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        automatic = isinstance(self.preprocess, str)
+        tags.input_tags.allow_nan = automatic
+        tags.input_tags.categorical = automatic
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags

@@ -1,0 +1,249 @@
+"""What every head shares: log-likelihoods become answers by way of priors and temperature.
+
+How a head comes by its log-likelihoods is not this file's business.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from cocoloss._validation import check_option, check_priors
+from cocoloss.exceptions import CoCoError
+from cocoloss.heads._rows import LabelledRows, as_array, blocks, check_weights
+from cocoloss.heads.temperature import fit_temperature
+
+Priors = str | ArrayLike
+BlockFunction = Callable[[NDArray[np.float64]], NDArray[Any]]
+
+PRIORS = ("uniform", "empirical")
+HUGE = 1e300  # what a number becomes that overflows: rows that far away are equally far from all
+
+
+class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
+    r"""A classifier on embeddings that answers with Bayes' rule.
+
+    A head gives each class a log-likelihood :math:`\ell_c(h)`, up to a term that the classes share.
+    With the class priors :math:`\pi_c` and the temperature T, the posterior is
+
+    .. math:: \log p(c \mid h) = \log \pi_c + \ell_c(h) / T + \text{const}.
+
+    The temperature scales what the embedding says and leaves alone what the prior says: however
+    doubtful the embedding, the posterior falls back to the prior, and priors keep their meaning.
+    """
+
+    priors: Priors
+    classes_: NDArray[Any]
+    class_prior_: NDArray[np.float64]
+    class_share_: NDArray[np.float64]
+    temperature_: float
+    n_features_in_: int
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the classes from embeddings.
+
+        Parameters
+        ----------
+        X : array-like or tensor of shape (n, q)
+            Embeddings.
+        y : array-like of shape (n,)
+            Class of each row; at least two classes.
+        sample_weight : array-like of shape (n,), optional
+            How often each row counts: 2 is the row twice, 0 the row left out.
+
+        Returns
+        -------
+        EmbeddingHead
+            The head itself, with ``temperature_`` back at 1.
+
+        Raises
+        ------
+        CoCoError
+            If there are fewer than two classes, or a class has no row of positive weight.
+        """
+        X, y = validate_data(self, as_array(X), as_array(y), dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise CoCoError(
+                f"{type(self).__name__} needs at least two classes to tell apart, but y has one "
+                f"class: {self.classes_.tolist()}"
+            )
+        rows = self._present(X, codes, check_weights(sample_weight, len(X)))
+        self.class_share_ = rows.masses / rows.masses.sum()
+        self.class_prior_ = self._resolve_priors()
+        self._learn(rows)
+        self.temperature_ = 1.0
+        return self
+
+    def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the temperature on rows that neither the head nor the network was fitted on.
+
+        The temperature is the one that minimises the log loss of these rows with the class shares
+        of the training data as the prior, since that is where held-out rows come from. So it does
+        not depend on ``priors``, and changing them later needs no new calibration.
+        See :func:`fit_temperature` for rows that determine no temperature.
+
+        Parameters
+        ----------
+        X : array-like or tensor of shape (n, q)
+            Embeddings of held-out rows.
+        y : array-like of shape (n,)
+            Their classes; not every class need be there.
+        sample_weight : array-like of shape (n,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        EmbeddingHead
+            The head itself, with a new ``temperature_``.
+
+        Raises
+        ------
+        CoCoError
+            If ``y`` has a class that the head has never seen.
+        """
+        check_is_fitted(self)
+        X, y = validate_data(
+            self, as_array(X), as_array(y), reset=False, dtype=[np.float64, np.float32]
+        )
+        rows = self._present(X, self._encode(y), check_weights(sample_weight, len(X)), partly=True)
+        self.temperature_ = fit_temperature(
+            self._map_blocks(rows.X, self._bounded_log_likelihood),
+            rows.codes,
+            rows.weights,
+            offset=np.log(self.class_share_),
+        )
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row, the first one of equals.
+
+        It is the argmax of :meth:`predict_proba`: under the same priors and temperature.
+        """
+        best = self._answer(X, lambda h: softmax(self._joint(h), axis=1).argmax(axis=1))
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the posterior probability of each class, of shape (n, C)."""
+        return self._answer(X, lambda h: softmax(self._joint(h), axis=1))
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the log of the posterior probability of each class, of shape (n, C); finite."""
+        return self._answer(X, lambda h: log_softmax(self._joint(h), axis=1))
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the log posterior of shape (n, C); for two classes the log odds of the second."""
+        check_is_fitted(self)
+        if len(self.classes_) == 2:
+            return self._answer(X, lambda h: np.diff(self._joint(h), axis=1)[:, 0])
+        return self.predict_log_proba(X)
+
+    def log_likelihood(self, X: Any) -> NDArray[np.float64]:
+        """Return what the embedding says of each class, before priors and temperature, (n, C)."""
+        return self._answer(X, self._bounded_log_likelihood)
+
+    def outlier_score(self, X: Any) -> NDArray[np.float64]:
+        """Return how strange each row is, of shape (n,): larger is stranger.
+
+        The scores of one fitted head are comparable from row to row; what they measure is said
+        on the class. Neither priors nor temperature matter.
+        """
+        return self._answer(X, lambda h: _bounded(self._strangeness, h, overflow=HUGE))
+
+    @abstractmethod
+    def _learn(self, rows: LabelledRows) -> None:
+        """Set the fitted attributes that :meth:`_log_likelihood` needs."""
+
+    @abstractmethod
+    def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return class log-likelihoods of a block, (b, C), up to a term that the classes share."""
+
+    @abstractmethod
+    def _strangeness(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the outlier scores of a block, (b,)."""
+
+    def _joint(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log posterior up to a term that the classes share, (b, C)."""
+        evidence = self._bounded_log_likelihood(block)
+        evidence -= evidence.max(axis=1, keepdims=True)  # or large ones would swallow the prior
+        joint: NDArray[np.float64] = np.log(self.class_prior_) + evidence / self.temperature_
+        return joint
+
+    def _bounded_log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        return _bounded(self._log_likelihood, block, overflow=-HUGE)
+
+    def _answer(self, X: Any, function: BlockFunction) -> NDArray[Any]:
+        """Apply a function of a block of rows to the rows a user gave."""
+        check_is_fitted(self)
+        X = validate_data(self, as_array(X), reset=False, dtype=[np.float64, np.float32])
+        return self._map_blocks(X, function)
+
+    def _map_blocks(self, X: NDArray[Any], function: BlockFunction) -> NDArray[Any]:
+        result: NDArray[Any] | None = None
+        for block in blocks(len(X), len(self.classes_) * X.shape[1]):
+            values = function(X[block].astype(np.float64, copy=False))
+            if result is None:
+                result = np.empty((len(X), *values.shape[1:]), dtype=values.dtype)
+            result[block] = values
+        assert result is not None  # there is always a block, if only an empty one
+        return result
+
+    def _present(
+        self,
+        X: NDArray[Any],
+        codes: NDArray[np.intp],
+        weights: NDArray[np.float64],
+        *,
+        partly: bool = False,
+    ) -> LabelledRows:
+        """Return the rows of positive weight; unless ``partly``, every class must have some."""
+        present = weights > 0
+        if not present.all():
+            X, codes, weights = X[present], codes[present], weights[present]
+        masses = np.bincount(codes, weights=weights, minlength=len(self.classes_))
+        if not partly and not masses.all():
+            absent = self.classes_[masses == 0].tolist()
+            raise CoCoError(
+                f"every row of class {absent[0]!r} has zero sample_weight; drop the rows of a "
+                f"class that is not to be learnt, or give them weight"
+            )
+        return LabelledRows(X, codes, weights, masses.astype(np.float64, copy=False))
+
+    def _encode(self, y: NDArray[Any]) -> NDArray[np.intp]:
+        """Return the position of each label in ``classes_``."""
+        position = {label: code for code, label in enumerate(self.classes_.tolist())}
+        found, inverse = np.unique(y, return_inverse=True)
+        unknown = [label for label in found.tolist() if label not in position]
+        if unknown:
+            raise CoCoError(
+                f"class {unknown[0]!r} was not in the rows the head was fitted on, which have "
+                f"{self.classes_.tolist()}; drop its rows, or fit on all classes"
+            )
+        return np.array([position[label] for label in found.tolist()], dtype=np.intp)[inverse]
+
+    def _resolve_priors(self) -> NDArray[np.float64]:
+        """Return the prior of each class, (C,)."""
+        n_classes = len(self.classes_)
+        if not isinstance(self.priors, str):
+            return check_priors(self.priors, n_classes)
+        if check_option(self.priors, "priors", PRIORS) == "empirical":
+            return self.class_share_.copy()
+        return np.full(n_classes, 1 / n_classes)
+
+
+def _bounded(
+    function: BlockFunction, block: NDArray[np.float64], *, overflow: float
+) -> NDArray[np.float64]:
+    """Return finite values of a function; inf - inf counts as ``overflow``."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = function(block)
+    bounded: NDArray[np.float64] = np.clip(np.nan_to_num(values, nan=overflow), -HUGE, HUGE)
+    return bounded

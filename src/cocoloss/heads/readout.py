@@ -1,0 +1,130 @@
+"""Class vectors that somebody else has learnt or fixed, read out as a classifier."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+
+from cocoloss._validation import as_float_array, check_option
+from cocoloss.exceptions import CoCoError
+from cocoloss.heads._rows import LabelledRows
+from cocoloss.heads._sphere import concentration, cosines
+from cocoloss.heads.base import EmbeddingHead, Priors
+
+METRICS = ("angular", "dot")
+
+
+class ReadoutHead(EmbeddingHead):
+    r"""Classify embeddings by fixed class vectors.
+
+    - "angular", for dot regression: :math:`\ell_c(h) = \kappa \cos(h, v_c)`. With uniform priors
+      the prediction is the class vector at the smallest angle. ``fit`` learns :math:`\kappa`.
+    - "dot", for cross-entropy: the logits :math:`z_c = \langle h, v_c\rangle + b_c` are log
+      posteriors, so they contain the class shares of the rows they were trained on. ``fit`` takes
+      those shares from its own rows: :math:`\ell_c(h) = z_c - \log(N_c / N)`.
+
+    Parameters
+    ----------
+    prototypes : array-like or tensor of shape (C, q), optional
+        The class vectors :math:`v_c`, in the order of the sorted labels. None if the embedding
+        has one column per class, which is then the score of that class.
+    bias : array-like or tensor of shape (C,), optional
+        The :math:`b_c` of "dot"; zero by default.
+    metric : {"angular", "dot"}
+        How class vectors turn into scores.
+    priors : "uniform", "empirical" or array of shape (C,)
+        Class probabilities before the embedding is seen, in the order of ``classes_``.
+        For "dot", "empirical" gives the softmax of the logits as they are; "uniform" and an array
+        divide the training shares out first, as balanced accuracy asks for.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+        The labels, sorted.
+    class_prior_, class_share_ : ndarray of shape (C,)
+        The priors in use, and the weighted shares of the rows given to ``fit``.
+    prototypes_ : ndarray of shape (C, q)
+        The class vectors.
+    bias_ : ndarray of shape (C,)
+        What is added to the scores of "dot".
+    concentration_ : float
+        :math:`\kappa`; 1 for "dot".
+    temperature_ : float
+        1 after ``fit``; see ``calibrate``.
+
+    Notes
+    -----
+    A network trained with class weights has seen other shares than the rows have: give ``fit`` the
+    same weights as ``sample_weight``.
+
+    ``outlier_score`` is :math:`2 \kappa (1 - \max_c \cos(h, v_c))` for "angular", and the energy
+    :math:`-\log\sum_c \exp z_c` for "dot": a row that excites no class is strange.
+
+    Examples
+    --------
+    >>> from cocoloss.heads import ReadoutHead
+    >>> logits, y = [[2.0, 0.0], [1.0, 0.0], [3.0, 1.0], [0.0, 1.0]], ["a", "a", "a", "b"]
+    >>> ReadoutHead(metric="dot", priors="empirical").fit(logits, y).decision_function([[1.0, 0.0]])
+    array([-1.])
+    >>> ReadoutHead(metric="dot", priors="uniform").fit(logits, y).predict([[1.0, 0.0]])
+    array(['b'], dtype='<U1')
+    """
+
+    prototypes_: NDArray[np.float64]
+    bias_: NDArray[np.float64]
+    concentration_: float
+
+    def __init__(
+        self,
+        prototypes: ArrayLike | None = None,
+        bias: ArrayLike | None = None,
+        *,
+        metric: str = "angular",
+        # NOTE[PAPER]: cross-entropy predicts the largest logit there, which is "empirical" here;
+        # uniform is the default of every head, since balanced accuracy is what the paper reports.
+        priors: Priors = "uniform",
+    ) -> None:
+        self.prototypes = prototypes
+        self.bias = bias
+        self.metric = metric
+        self.priors = priors
+
+    def _learn(self, rows: LabelledRows) -> None:
+        metric = check_option(self.metric, "metric", METRICS)
+        if metric == "angular" and self.bias is not None:
+            raise CoCoError('bias has no meaning for metric="angular"; leave it out, or use "dot"')
+        n_classes, q = len(self.classes_), rows.X.shape[1]
+        self.prototypes_ = _given(self.prototypes, np.eye(q), (n_classes, q), "prototypes")
+        self.bias_ = _given(self.bias, np.zeros(n_classes), (n_classes,), "bias")
+        self.concentration_ = concentration(rows, self.prototypes_) if metric == "angular" else 1.0
+
+    def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.metric == "angular":
+            return self.concentration_ * cosines(block, self.prototypes_)
+        return self._logits(block) - np.log(self.class_share_)
+
+    def _strangeness(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.metric == "angular":
+            nearest: NDArray[np.float64] = cosines(block, self.prototypes_).max(axis=1)
+            return 2 * self.concentration_ * (1 - nearest)
+        return -np.asarray(logsumexp(self._logits(block), axis=1), dtype=np.float64)
+
+    def _logits(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        logits: NDArray[np.float64] = block @ self.prototypes_.T + self.bias_
+        return logits
+
+
+def _given(
+    values: Any, default: NDArray[np.float64], shape: tuple[int, ...], name: str
+) -> NDArray[np.float64]:
+    """Return a copy of what the user gave, or the default, after checking its shape."""
+    array = default if values is None else as_float_array(values, name)
+    if array.shape != shape:
+        raise CoCoError(
+            f"{name} must have shape {shape} for the classes in y and the columns of X, but has "
+            f"{array.shape}{' by default' if values is None else ''}; give one row per class"
+        )
+    if not np.isfinite(array).all():
+        raise CoCoError(f"{name} must be finite; look for a training run that diverged")
+    return array.copy()

@@ -1,0 +1,6 @@
+"""Tables of any kind in, one finite float32 matrix out; nothing here ever sees the target."""
+
+from cocoloss.preprocessing.factory import FloatConverter, make_preprocessor
+from cocoloss.preprocessing.preprocessor import TablePreprocessor
+
+__all__ = ["FloatConverter", "TablePreprocessor", "make_preprocessor"]

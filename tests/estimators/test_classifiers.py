@@ -1,0 +1,373 @@
+"""The classifiers as a user meets them."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, log_loss
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from torch import nn
+
+from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
+from cocoloss.exceptions import CoCoError
+from cocoloss.heads import GaussianHead
+
+CLASSIFIERS = [CoCoClassifier, DotRegressionClassifier, CrossEntropyClassifier]
+
+
+def quick(make=CoCoClassifier, **arguments):
+    return make(**({"max_iter": 15, "n_members": 2, "random_state": 0} | arguments))
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return train_test_split(*load_wine(return_X_y=True), random_state=0, test_size=0.3)
+
+
+def messy(n=240, seed=0):
+    """Make a table that was not made for us."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(["no", "yes", "maybe"], n, p=[0.6, 0.3, 0.1])
+    codes = pd.Series(y).map({"no": 0, "yes": 1, "maybe": 2}).to_numpy()
+    frame = pd.DataFrame(
+        {
+            "age": 40 + 8 * codes + rng.normal(size=n),
+            "income": np.where(rng.random(n) < 0.2, np.nan, rng.lognormal(size=n)),
+            "city": rng.choice(["Bonn", "Köln", None], n),
+            "member": rng.random(n) < 0.5,
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 999, n), "D"),
+            "constant": 1,
+        }
+    )
+    frame.loc[3, "age"] = np.inf
+    return frame, y
+
+
+@pytest.mark.parametrize("make", CLASSIFIERS)
+def test_learns(make, wine):
+    X_train, X_test, y_train, y_test = wine
+    classifier = make(random_state=0, max_iter=40).fit(X_train, y_train)
+    assert balanced_accuracy_score(y_test, classifier.predict(X_test)) > 0.93
+    assert log_loss(y_test, classifier.predict_proba(X_test)) < 0.25
+
+
+def test_the_default_learns_the_digits():
+    X_train, X_test, y_train, y_test = train_test_split(
+        *load_digits(return_X_y=True), random_state=0
+    )
+    classifier = CoCoClassifier(random_state=0).fit(X_train, y_train)
+    assert balanced_accuracy_score(y_test, classifier.predict(X_test)) > 0.97
+
+
+@pytest.mark.parametrize("make", CLASSIFIERS)
+def test_takes_a_messy_table(make):
+    X, y = messy()
+    classifier = quick(make).fit(X, y)
+    assert list(classifier.classes_) == ["maybe", "no", "yes"]
+    proba = classifier.predict_proba(X.sample(frac=1, axis=1, random_state=0))
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    assert np.array_equal(classifier.predict(X), classifier.classes_[proba.argmax(axis=1)])
+    with pytest.raises(CoCoError, match="income"):
+        classifier.predict(X.drop(columns="income"))
+
+
+@pytest.mark.parametrize("make", CLASSIFIERS)
+def test_the_same_seed_gives_the_same_bits(make, wine):
+    X, _, y, _ = wine
+    first, second = (quick(make).fit(X, y) for _ in range(2))
+    assert np.array_equal(first.parameters_, second.parameters_)
+    assert np.array_equal(first.predict_proba(X), second.predict_proba(X))
+    assert not np.array_equal(first.parameters_, quick(make, random_state=1).fit(X, y).parameters_)
+
+
+def test_the_order_of_the_rows_does_not_matter(wine):
+    X, _, y, _ = wine
+    order = np.random.default_rng(0).permutation(len(X))
+    first, second = quick().fit(X, y), quick().fit(X[order], y[order])
+    np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+
+
+def test_a_weight_is_a_number_of_copies(wine):
+    X, _, y, _ = wine
+    weights = np.random.default_rng(0).integers(0, 4, len(X))
+    weighted = quick().fit(X, y, sample_weight=weights)
+    repeated = quick().fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X))
+
+
+def test_the_global_seed_is_left_alone(wine):
+    X, _, y, _ = wine
+    before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    threads = torch.get_num_threads()
+    quick().fit(X, y)
+    assert torch.equal(before, torch.get_rng_state())
+    assert np.array_equal(numpy_before, np.random.get_state()[1])  # noqa: NPY002
+    assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize("make", CLASSIFIERS)
+def test_kernel_and_embedding_agree_and_serve_an_svm(make, wine):
+    X_train, X_test, y_train, y_test = wine
+    classifier = quick(make).fit(X_train, y_train)
+    h = classifier.transform(X_train)
+    assert h.shape == (len(X_train), len(classifier.get_feature_names_out()))
+    gram = classifier.kernel(X_train)
+    np.testing.assert_allclose(gram, h @ h.T, rtol=1e-4, atol=1e-5)
+    assert np.linalg.eigvalsh(gram).min() > -1e-6
+    svm = SVC(kernel="precomputed").fit(gram, y_train)
+    assert svm.score(classifier.kernel(X_test, X_train), y_test) > 0.9
+
+
+def test_embeddings_are_on_the_sphere_unless_one_wants_the_papers_form(wine):
+    X, _, y, _ = wine
+    norms = np.linalg.norm(quick().fit(X, y).transform(X), axis=1)
+    np.testing.assert_allclose(norms, 1, rtol=1e-5)
+    plain = quick(normalize=False, max_iter=60).fit(X, y)
+    norms = np.linalg.norm(plain.transform(X), axis=1)
+    assert 0.5 < norms.mean() < 1.2
+    assert norms.std() > 1e-3
+
+
+def test_the_papers_form_is_there_argument_by_argument(wine):
+    X_train, X_test, y_train, y_test = wine
+    paper = CoCoClassifier(
+        (64,),
+        embedding_dim=4,
+        normalize=False,
+        max_iter=50,
+        learning_rate="constant",
+        n_members=1,
+        early_stopping=False,
+        head=GaussianHead(shrinkage=0.0, covariance_floor=1e-6, priors="empirical"),
+        random_state=0,
+    ).fit(X_train, y_train)
+    assert paper.heads_[0].temperature_ == 1
+    assert len(paper.loss_curve_) == 50
+    assert paper.score(X_test, y_test) > 0.9
+
+
+@pytest.mark.parametrize(("ratio", "balanced"), [(2, False), (3, True), (10, True)])
+def test_auto_is_the_papers_rule(ratio, balanced):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [20 * ratio, 20])
+    X = rng.normal(size=(len(y), 3)) + y[:, None]
+    auto = quick().fit(X, y)
+    same = quick(loss="balanced" if balanced else "coco").fit(X, y)
+    other = quick(loss="coco" if balanced else "balanced").fit(X, y)
+    assert np.array_equal(auto.parameters_, same.parameters_)
+    assert not np.array_equal(auto.parameters_, other.parameters_)
+
+
+def test_priors_say_under_which_prior_probabilities_are_meant():
+    X, y = make_classification(
+        1500, n_classes=2, weights=[0.9], class_sep=0.6, flip_y=0.05, random_state=0
+    )
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    uniform = quick(max_iter=30).fit(X_train, y_train)
+    empirical = quick(max_iter=30, priors="empirical").fit(X_train, y_train)
+    assert (uniform.predict(X_test) == 1).mean() > (empirical.predict(X_test) == 1).mean()
+    assert log_loss(y_test, empirical.predict_proba(X_test)) < log_loss(
+        y_test, uniform.predict_proba(X_test)
+    )
+    given_ = quick(max_iter=30, priors=empirical.class_prior_).fit(X_train, y_train)
+    np.testing.assert_array_equal(given_.predict_proba(X_test), empirical.predict_proba(X_test))
+
+
+def test_probabilities_are_honest():
+    X, y = make_classification(2000, flip_y=0.3, class_sep=0.7, random_state=0)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    proba = CoCoClassifier(random_state=0, max_iter=40).fit(X_train, y_train).predict_proba(X_test)
+    simple = LogisticRegression().fit(X_train, y_train).predict_proba(X_test)
+    assert log_loss(y_test, proba) < log_loss(y_test, simple) + 0.05
+    assert abs(proba.max(axis=1).mean() - (proba.argmax(axis=1) == y_test).mean()) < 0.06
+
+
+@pytest.mark.parametrize("head", ["gaussian", "centroid", "angular", "ridge", "svm", SVC()])
+@pytest.mark.parametrize("make", CLASSIFIERS)
+def test_any_head_serves_any_loss(make, head, wine):
+    X_train, X_test, y_train, y_test = wine
+    classifier = quick(make, head=head, max_iter=30).fit(X_train, y_train)
+    assert classifier.score(X_test, y_test) > 0.85
+    assert hasattr(classifier, "predict_proba") == (head in ("gaussian", "centroid", "angular"))
+
+
+def test_outliers_score_higher(wine):
+    X, X_test, y, _ = wine
+    classifier = quick().fit(X, y)
+    strange = X_test * np.random.default_rng(0).choice([-3, 4], X_test.shape)
+    known = np.median(classifier.outlier_score(X_test))
+    assert np.median(classifier.outlier_score(strange)) > 2 * known
+
+
+def test_more_members_are_averaged(wine):
+    X, X_test, y, _ = wine
+    one, three = quick(n_members=1).fit(X, y), quick(n_members=3).fit(X, y)
+    assert len(three.heads_) == len(three.loss_curves_) == 3
+    np.testing.assert_allclose(three.parameters_[0], one.parameters_[0], rtol=0.1, atol=0.02)
+    assert three.transform(X_test).shape[1] == 3 * one.transform(X_test).shape[1]
+
+
+@pytest.mark.parametrize("module", ["factory", "instance"])
+def test_a_module_of_ones_own(module, wine):
+    X_train, X_test, y_train, y_test = wine
+
+    def make(n_features, embedding_dim):
+        return nn.Sequential(nn.Linear(n_features, 32), nn.GELU(), nn.Linear(32, embedding_dim))
+
+    given_ = make if module == "factory" else make(13, 8)
+    classifier = quick(module=given_, max_iter=40, normalize=False).fit(X_train, y_train)
+    assert classifier.score(X_test, y_test) > 0.9
+    a, b = (
+        np.concatenate([p.detach().ravel() for p in m.parameters()]) for m in classifier.modules_
+    )
+    assert not np.array_equal(a, b)  # members start from weights of their own
+
+
+def test_warm_start_goes_on(wine):
+    X, _, y, _ = wine
+    warm = quick(warm_start=True, early_stopping=False).fit(X, y)
+    first = warm.loss_curve_[-1]
+    assert warm.fit(X, y).loss_curve_[0] < 2 * first
+    cold = quick(early_stopping=False).fit(X, y)
+    assert cold.fit(X, y).loss_curve_[0] > 5 * first
+
+
+def test_each_member_stops_for_itself():
+    X, y = load_breast_cancer(return_X_y=True)
+    classifier = CoCoClassifier(max_iter=200, n_iter_no_change=5, n_members=4, random_state=0)
+    classifier.fit(X, y)
+    lengths = [len(curve) for curve in classifier.loss_curves_]
+    assert max(lengths) < 200
+    assert len(set(lengths)) > 1
+    assert classifier.n_iter_ == max(lengths)
+
+
+def test_callbacks_hear_every_epoch(wine):
+    X, _, y, _ = wine
+    heard = []
+    classifier = quick(callbacks=[lambda e: heard.append(e.number) or e.number == 3]).fit(X, y)
+    assert heard == [1, 2, 3]
+    assert classifier.n_iter_ == 3
+
+
+def test_verbose_is_silent_where_there_is_no_terminal(wine, capfd):
+    X, _, y, _ = wine
+    quick(verbose=True).fit(X, y)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_serves_in_a_pipeline_and_a_grid(wine):
+    X, X_test, y, y_test = wine
+    pipeline = make_pipeline(quick(), LogisticRegression()).fit(X, y)
+    assert pipeline.score(X_test, y_test) > 0.9
+    frame = quick().set_output(transform="pandas").fit(X, y).transform(X)
+    assert frame.columns[0] == "cococlassifier0"
+    grid = GridSearchCV(quick(), {"embedding_dim": [2, 8]}, cv=2).fit(X, y)
+    assert grid.best_score_ > 0.8
+    scaled = quick(preprocess=StandardScaler()).fit(X, y)
+    assert scaled.score(X_test, y_test) > 0.9
+
+
+def test_predicting_needs_no_torch(wine, tmp_path):
+    X, _, y, _ = wine
+    path = tmp_path / "model.pickle"
+    path.write_bytes(pickle.dumps((quick().fit(X, y), X)))
+    code = (
+        "import pickle, sys; from pathlib import Path\n"
+        f"model, X = pickle.loads(Path({str(path)!r}).read_bytes())\n"
+        "model.predict_proba(X); model.transform(X); model.outlier_score(X)\n"
+        "assert 'torch' not in sys.modules"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_pickle_is_small_and_holds_no_data(wine):
+    X, _, y, _ = wine
+    classifier = quick(hidden_layer_sizes=(8,)).fit(np.tile(X, (50, 1)) + 0.1, np.tile(y, 50))
+    assert len(pickle.dumps(classifier)) < 30_000
+    assert clone(classifier).get_params() == classifier.get_params()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"loss": "cocos"}, "loss must be one of 'auto', 'coco', 'balanced'"),
+        ({"head": "gauss"}, "head must be one of"),
+        ({"head": "readout"}, "has no prototypes"),
+        ({"max_iter": 0}, "max_iter must be at least 1"),
+        ({"batch_size": 0}, "batch_size must be at least 1"),
+        ({"learning_rate": "linear"}, "learning_rate must be one of"),
+        ({"learning_rate_init": 0}, "learning_rate_init must be positive"),
+        ({"weight_decay": -1}, "weight_decay must not be negative"),
+        ({"dropout": 1}, "dropout must be from 0 to below 1"),
+        ({"dropout_layer": 7}, "dropout_layer must be a layer"),
+        ({"validation_fraction": 1.5}, "validation_fraction must be between"),
+        ({"n_members": 0}, "n_members must be at least 1"),
+        ({"hidden_layer_sizes": (0,)}, "hidden_layer_sizes must be at least 1"),
+        ({"embedding_dim": 1}, "embedding_dim >= n_classes - 1"),
+        ({"embedding_dim": "big"}, "embedding_dim must be one of 'auto'"),
+        ({"priors": "flat"}, "priors must be one of"),
+        ({"priors": [0.5, 0.5]}, "2 values for 3 classes"),
+        ({"preprocess": 3}, "preprocess"),
+        ({"random_state": "a"}, "random_state"),
+        ({"output": "relu"}, "output must be one of"),
+    ],
+)
+def test_bad_arguments_are_clear_errors(arguments, message, wine):
+    X, _, y, _ = wine
+    with pytest.raises(CoCoError, match=message):
+        quick(**arguments).fit(X, y)
+
+
+KINDS = ["number", "gaps", "text", "flag", "constant"]
+
+
+@given(
+    n=st.integers(1, 40),
+    kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=4),
+    n_classes=st.integers(1, 6),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_table_gives_a_result_or_a_clear_error(n, kinds, n_classes, seed):
+    rng = np.random.default_rng(seed)
+    columns = {
+        "number": lambda: rng.normal(size=n),
+        "gaps": lambda: np.where(rng.random(n) < 0.5, np.nan, rng.normal(size=n)),
+        "text": lambda: rng.choice(["a", "b", "c"], n),
+        "flag": lambda: rng.random(n) < 0.5,
+        "constant": lambda: np.ones(n),
+    }
+    X = pd.DataFrame({f"{kind}{i}": columns[kind]() for i, kind in enumerate(kinds)})
+    y = rng.integers(0, n_classes, n)
+    try:
+        classifier = quick(max_iter=2).fit(X, y)
+    except CoCoError:
+        return
+    proba = classifier.predict_proba(X)
+    assert np.isfinite(proba).all()
+    assert set(classifier.predict(X)) <= set(y)
+
+
+def test_two_hundred_classes():
+    rng = np.random.default_rng(0)
+    centres = 5 * rng.normal(size=(200, 20))
+    y = np.repeat(np.arange(200), 6)
+    X = centres[y] + rng.normal(size=(1200, 20))
+    classifier = CoCoClassifier(random_state=0, max_iter=30, n_members=2).fit(X, y)
+    assert classifier.score(centres, np.arange(200)) > 0.9

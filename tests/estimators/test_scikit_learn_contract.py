@@ -1,0 +1,22 @@
+"""The whole scikit-learn contract, with no check expected to fail."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
+
+QUICK = {"max_iter": 20, "n_members": 2}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [
+        CoCoClassifier(max_iter=20),
+        CoCoClassifier(**QUICK, preprocess=None, normalize=False, early_stopping=False),
+        CoCoClassifier(**QUICK, head="ridge"),
+        DotRegressionClassifier(**QUICK),
+        CrossEntropyClassifier(**QUICK),
+    ]
+)
+def test_scikit_learn_agrees(estimator, check):
+    check(estimator)

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.svm import LinearSVC
+
+from cocoloss.exceptions import CoCoError
+from cocoloss.heads import HEADS, CentroidHead, GaussianHead, make_head
+
+X = np.random.default_rng(0).normal(size=(60, 3)) + 2 * np.eye(3)[np.arange(60) % 3]
+Y = np.arange(60) % 3
+
+
+@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("priors", ["uniform", "empirical"])
+def test_every_name_classifies(name, priors):
+    assert make_head(name, priors).fit(X, Y).score(X, Y) > 0.6
+
+
+def test_names_stand_for_what_they_say():
+    kinds = {
+        "gaussian": GaussianHead,
+        "centroid": CentroidHead,
+        "angular": CentroidHead,
+        "ridge": RidgeClassifier,
+        "svm": LinearSVC,
+    }
+    assert {name: type(make_head(name)) for name in HEADS} == kinds
+    assert make_head("angular").metric == "angular"
+    assert make_head("gaussian", [0.2, 0.8]).priors == [0.2, 0.8]
+
+
+@pytest.mark.parametrize("name", ["ridge", "svm"])
+def test_linear_heads_balance_their_classes_for_uniform_priors(name):
+    assert make_head(name, "uniform").class_weight == "balanced"
+    assert make_head(name, "empirical").class_weight is None
+    with pytest.raises(CoCoError, match="linear heads take priors"):
+        make_head(name, [0.2, 0.8])
+    with pytest.raises(CoCoError, match="priors must be one of"):
+        make_head(name, "flat")
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_no_head_draws_random_numbers(name):
+    first, second = (make_head(name).fit(X, Y).decision_function(X) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_an_instance_is_cloned_and_keeps_its_own_priors():
+    mine = GaussianHead("diag", priors="empirical").fit(X, Y)
+    head = make_head(mine, "uniform")
+    assert head is not mine
+    assert not hasattr(head, "classes_")
+    assert (head.covariance, head.priors) == ("diag", "empirical")
+    assert make_head(LogisticRegression(C=3.0)).C == 3.0
+
+
+@pytest.mark.parametrize("head", ["gauss", GaussianHead, Ridge(), None, 3])
+def test_anything_else_is_refused_with_the_options(head):
+    with pytest.raises(CoCoError, match="'gaussian', 'centroid', 'angular', 'ridge', 'svm'"):
+        make_head(head)

@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+import torch
+from scipy.special import logsumexp, softmax
+
+from cocoloss import CrossEntropyLoss, DotRegressionLoss
+from cocoloss.exceptions import CoCoError
+from cocoloss.heads import ReadoutHead
+
+
+def rows(seed=0, n=50, q=4):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, q)).astype(np.float32), np.r_[0, 1, 2, rng.integers(0, 3, n - 3)]
+
+
+def test_angular_predicts_what_dot_regression_aims_at():
+    X, y = rows()
+    loss = DotRegressionLoss(n_classes=3, embedding_dim=4, random_state=0)
+    head = ReadoutHead(loss.prototypes).fit(X, y)
+    v = loss.prototypes.double().numpy()
+    best = [max(range(3), key=lambda c: h @ v[c] / np.linalg.norm(h)) for h in X]
+    np.testing.assert_array_equal(head.predict(X), best)
+
+
+def test_angular_grows_confident_as_rows_gather_around_their_vectors():
+    v = np.eye(3)
+    y = np.arange(300) % 3
+    noise = np.random.default_rng(0).normal(size=(300, 3))
+    far, near = (ReadoutHead(v).fit(v[y] + s * noise, y) for s in (0.5, 0.1))
+    assert near.predict_proba(v).max() > far.predict_proba(v).max()
+
+
+def test_rows_that_point_elsewhere_still_rank_the_classes_by_angle():
+    v, y = np.eye(3), np.arange(30) % 3
+    head = ReadoutHead(v).fit(-v[y], y)
+    np.testing.assert_array_equal(head.predict(v), [0, 1, 2])
+    assert head.predict_proba(v).max() < 0.34
+
+
+def test_empirical_priors_leave_the_logits_of_cross_entropy_as_they_are():
+    X, y = rows()
+    torch.manual_seed(0)
+    loss = CrossEntropyLoss(n_classes=3, embedding_dim=4)
+    logits = loss.logits(torch.tensor(X)).detach().double().numpy()
+    head = ReadoutHead(loss.output.weight, loss.output.bias, metric="dot", priors="empirical")
+    np.testing.assert_allclose(head.fit(X, y).predict_proba(X), softmax(logits, axis=1), rtol=1e-5)
+
+
+def test_other_priors_divide_the_training_shares_out():
+    X, y = rows(q=3)
+    share = np.bincount(y) / len(y)
+    for priors, prior in [("uniform", np.full(3, 1 / 3)), ([0.2, 0.3, 0.5], [0.2, 0.3, 0.5])]:
+        odds = np.exp(X.astype(float)) / share * prior
+        np.testing.assert_allclose(
+            ReadoutHead(metric="dot", priors=priors).fit(X, y).predict_proba(X),
+            odds / odds.sum(axis=1, keepdims=True),
+        )
+
+
+def test_the_outlier_score_of_logits_is_their_energy():
+    X, y = rows(q=3)
+    score = ReadoutHead(metric="dot").fit(X, y).outlier_score(X)
+    np.testing.assert_allclose(score, -logsumexp(X.astype(float), axis=1))
+
+
+def test_later_changes_of_the_prototypes_do_not_reach_a_fitted_head():
+    X, y = rows()
+    prototypes = np.eye(3, 4)
+    head = ReadoutHead(prototypes).fit(X, y)
+    before = head.predict_proba(X)
+    prototypes *= -1
+    np.testing.assert_array_equal(head.predict_proba(X), before)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({}, r"prototypes must have shape \(3, 4\) .* by default"),
+        ({"prototypes": np.eye(2, 4)}, r"has \(2, 4\)"),
+        ({"prototypes": np.full((3, 4), np.nan)}, "finite"),
+        ({"prototypes": np.eye(3, 4), "bias": [1, 2]}, 'no meaning for metric="angular"'),
+        ({"prototypes": np.eye(3, 4), "bias": [1, 2], "metric": "dot"}, r"bias must have shape"),
+        ({"prototypes": np.eye(3, 4), "metric": "cosine"}, "'angular', 'dot'"),
+    ],
+)
+def test_refuses_vectors_that_do_not_fit(parameters, message):
+    with pytest.raises(CoCoError, match=message):
+        ReadoutHead(**parameters).fit(*rows())

@@ -1,0 +1,112 @@
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cocoloss.exceptions import CoCoError
+from cocoloss.preprocessing import TablePreprocessor
+
+DAYS = ["2024-01-01", "2024-02-15", "2025-07-04", "2025-12-31"]
+
+
+def fit(values):
+    frame = pd.DataFrame({"a": values})
+    preprocessor = TablePreprocessor().fit(frame)
+    return preprocessor, preprocessor.transform(frame)
+
+
+def test_a_date_is_a_number_of_days_and_its_place_in_week_and_year():
+    preprocessor, matrix = fit(pd.to_datetime(DAYS))
+    assert preprocessor.get_feature_names_out().tolist() == [
+        "a",
+        "a_weekday_sin",
+        "a_weekday_cos",
+        "a_month_sin",
+        "a_month_cos",
+    ]
+    days = (np.array(DAYS, "M8[D]") - np.datetime64("2024-01-01")).astype(float)
+    np.testing.assert_allclose(
+        matrix[:, 0], TablePreprocessor().fit_transform(days[:, np.newaxis])[:, 0], rtol=1e-5
+    )
+    weekday = 2 * np.pi * np.array([dt.date.fromisoformat(d).weekday() for d in DAYS]) / 7
+    month = 2 * np.pi * np.array([dt.date.fromisoformat(d).month - 1 for d in DAYS]) / 12
+    circles = np.column_stack([np.sin(weekday), np.cos(weekday), np.sin(month), np.cos(month)])
+    np.testing.assert_allclose(matrix[:, 1:], circles, atol=1e-6)
+
+
+def test_the_hour_counts_where_it_varies():
+    preprocessor, matrix = fit(pd.to_datetime(["2024-01-01 06:00", "2024-01-01 12:00"]))
+    assert preprocessor.cycles_ == {"a": ["hour"]}
+    np.testing.assert_allclose(matrix[:, 1:], [[1, 0], [0, -1]], atol=1e-6)
+
+
+def test_dates_before_1970_have_their_weekday():
+    preprocessor, matrix = fit(pd.to_datetime(["1969-12-29", "1969-12-30"]))  # Monday, Tuesday
+    assert preprocessor.cycles_ == {"a": ["weekday"]}
+    np.testing.assert_allclose(matrix[0, 1:], [0, 1], atol=1e-6)
+
+
+def test_a_gap_is_the_median_the_centre_of_the_circle_and_marked():
+    preprocessor, matrix = fit(pd.to_datetime([*DAYS, None]))
+    assert preprocessor.get_feature_names_out()[1] == "a_missing"
+    np.testing.assert_array_equal(matrix[-1], [0, 1, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.to_datetime(DAYS).tz_localize("UTC"),
+        pd.to_datetime(DAYS).tz_localize("UTC").tz_convert("Asia/Tokyo"),
+        pd.to_datetime(DAYS).as_unit("s"),
+        pd.PeriodIndex(DAYS, freq="D"),
+        [dt.date.fromisoformat(day) for day in DAYS],
+        [dt.datetime.fromisoformat(day).replace(tzinfo=dt.UTC) for day in DAYS],
+        DAYS,
+        [f"{day}T00:00:00Z" for day in DAYS],
+    ],
+    ids=["utc", "tokyo", "seconds", "period", "date", "datetime", "text", "text with zone"],
+)
+def test_every_form_of_a_date_gives_the_same(values):
+    preprocessor, matrix = fit(pd.to_datetime(DAYS))
+    new, result = fit(values)
+    assert new.kinds_ == {"a": "date"}
+    np.testing.assert_allclose(result, matrix, atol=1e-6)
+    np.testing.assert_allclose(preprocessor.transform(pd.DataFrame({"a": values})), matrix)
+
+
+def test_arrays_of_dates_and_durations_are_read():
+    dates = np.array(DAYS, dtype="M8[D]")[:, np.newaxis]
+    assert TablePreprocessor().fit(dates).kinds_ == {"x0": "date"}
+    assert TablePreprocessor().fit(dates - dates[0]).kinds_ == {"x0": "duration"}
+
+
+@pytest.mark.parametrize("arriving", [["4th of July"], [20240101], [True]])
+def test_what_is_no_date_is_named(arriving):
+    preprocessor, _ = fit(pd.to_datetime(DAYS))
+    with pytest.raises(CoCoError, match="column 'a' held dates"):
+        preprocessor.transform(pd.DataFrame({"a": arriving}))
+
+
+def test_a_duration_is_a_number_of_seconds():
+    hours = [1.0, 2.0, 4.0, None]
+    preprocessor, matrix = fit(pd.to_timedelta(hours, unit="h"))
+    assert preprocessor.kinds_ == {"a": "duration"}
+    assert preprocessor.scaler_.center == pytest.approx(7200)
+    np.testing.assert_allclose(matrix, fit(hours)[1], rtol=1e-6)
+
+
+def test_a_duration_may_arrive_as_object_or_text_but_not_as_a_number():
+    preprocessor, matrix = fit(pd.to_timedelta([1, 2, 4], unit="h"))
+    for arriving in ([dt.timedelta(hours=4)], ["4h"], ["04:00:00"]):
+        result = preprocessor.transform(pd.DataFrame({"a": arriving}))
+        np.testing.assert_array_equal(result, matrix[2:])
+    with pytest.raises(CoCoError, match="column 'a' held durations"):
+        preprocessor.transform(pd.DataFrame({"a": [14400]}))
+
+
+def test_a_constant_date_is_dropped():
+    frame = pd.DataFrame({"a": pd.to_datetime(["2024-01-01"] * 3), "b": [1, 2, 3]})
+    preprocessor = TablePreprocessor().fit(frame)
+    assert preprocessor.dropped_columns_ == {"a": "constant"}
+    assert preprocessor.n_features_out_ == 1
