@@ -63,7 +63,7 @@ def load(folder: Path, name: str, schema: dict[str, Any]) -> tuple[pd.DataFrame,
         keep_default_na=False,
         na_values=[""],
     )
-    target = frame.pop("target").to_numpy(str)
+    target = np.unique(frame.pop("target").to_numpy(str), return_inverse=True)[1]
     return frame.astype(dict.fromkeys(categorical, "category")), target
 
 
