@@ -3,10 +3,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help install demo test check format bench picture constraints clean
+.PHONY: help install demo test check format bench bench-realmlp picture constraints clean
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 install: $(INSTALLED) ## create .venv with the package and all extras, pinned by constraints.txt
 
@@ -37,6 +37,13 @@ format: install ## let ruff mend what it can
 bench: install ## measure speed and memory beside the peers (several minutes)
 	$(BIN)/python bench/losses.py
 	$(BIN)/python bench/memory.py
+	$(BIN)/python bench/estimators.py
+
+bench-realmlp: ## measure beside pytabkit's RealMLP, in .venv-realmlp (several minutes)
+	$(PYTHON) -m venv .venv-realmlp
+	.venv-realmlp/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
+	.venv-realmlp/bin/pip install --quiet --disable-pip-version-check pytabkit rich --editable .
+	.venv-realmlp/bin/python bench/realmlp.py
 
 picture: install ## draw the README's picture
 	$(BIN)/python examples/02_collapse.py --out docs/images/collapse.png
@@ -51,4 +58,4 @@ constraints: ## resolve the open ranges anew and pin what comes out
 	@touch $(INSTALLED)
 
 clean: ## remove the environment and everything that tools left behind
-	rm -rf .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-realmlp dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -262,6 +262,30 @@ def test_callbacks_hear_every_epoch(wine):
     assert classifier.n_iter_ == 3
 
 
+def test_scikit_learns_callbacks_hear_every_epoch_and_can_stop(wine):
+    pytest.importorskip("sklearn.callback")
+    X, _, y, _ = wine
+    heard = []
+
+    class Listener:
+        def setup(self, estimator, context):
+            heard.append("setup")
+
+        def on_fit_task_begin(self, estimator, context, **_):
+            pass
+
+        def on_fit_task_end(self, estimator, context, **_):
+            heard.append(context.task_name)
+            return heard.count("epoch") == 3
+
+        def teardown(self, estimator, context):
+            heard.append("teardown")
+
+    classifier = quick().set_callbacks(Listener()).fit(X, y)
+    assert heard == ["setup", "epoch", "epoch", "epoch", "fit", "teardown"]
+    assert classifier.n_iter_ == 3
+
+
 def test_verbose_is_silent_where_there_is_no_terminal(wine, capfd):
     X, _, y, _ = wine
     quick(verbose=True).fit(X, y)

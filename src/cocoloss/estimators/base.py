@@ -22,6 +22,11 @@ from cocoloss.estimators.answers import MemberAverage
 from cocoloss.estimators.distinct import as_table, distinct_rows
 from cocoloss.estimators.held_out import split_held_out
 from cocoloss.estimators.jobs import Design, Job, Trained
+from cocoloss.estimators.scikit_callbacks import (
+    CallbackSupportMixin,
+    EpochReporter,
+    with_callbacks,
+)
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import EmbeddingHead, make_head
 from cocoloss.metrics import dispersity
@@ -40,7 +45,7 @@ def _is(value: Any, name: str) -> bool:
     return isinstance(value, str) and value == name
 
 
-class BaseNetworkClassifier(ClassifierMixin, MemberAverage, BaseEstimator):
+class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, MemberAverage, BaseEstimator):
     """One base for the classifiers; see them for the parameters."""
 
     def __init__(
@@ -120,6 +125,7 @@ class BaseNetworkClassifier(ClassifierMixin, MemberAverage, BaseEstimator):
     _normalizes = False  # what normalize="auto" means
     _automatic_head = "readout"  # what head="auto" means
 
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the preprocessing, the networks and the heads.
 
@@ -139,10 +145,17 @@ class BaseNetworkClassifier(ClassifierMixin, MemberAverage, BaseEstimator):
         from cocoloss.estimators.stacking import train_jobs  # noqa: PLC0415
 
         job = self._prepare(X, y, sample_weight)
+        reporter = EpochReporter(self, self.max_iter, X, y) if self._has_callbacks() else None
         with ExitStack() as stack:
-            listeners = self._listeners(job, stack)
+            listeners = self._listeners(job, stack) + ([reporter] if reporter else [])
             (trained,) = train_jobs([job], listeners)
-        return self._finish(job, trained)
+        self._finish(job, trained)
+        if reporter:
+            reporter.finish()
+        return self
+
+    def _has_callbacks(self) -> bool:
+        return hasattr(self, "_skl_callbacks")  # where set_callbacks of scikit-learn puts them
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Job:
         """Check everything and say what is to be trained."""
