@@ -34,15 +34,39 @@ def check_option(value: object, name: str, options: Iterable[str]) -> str:
     return value
 
 
+def as_array(values: Any) -> Any:
+    """Return a torch tensor as an array, without importing torch; leave anything else as it is."""
+    if not hasattr(values, "detach"):
+        return values
+    values = values.detach().cpu()
+    if str(values.dtype) == "torch.bfloat16":  # numpy has no bfloat16
+        values = values.float()
+    return values.numpy()
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
+    """Return one finite, non-negative weight per row; ones when none are given."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = as_float_array(sample_weight, "sample_weight")
+    if weights.shape != (n_rows,):
+        raise CoCoError(
+            f"sample_weight has shape {weights.shape} for {n_rows} rows; give one weight each"
+        )
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        first = int(bad.argmax())
+        raise CoCoError(
+            f"sample_weight must be finite and not negative, but row {first} has {weights[first]}; "
+            f"use 0 to leave a row out"
+        )
+    return weights
+
+
 def as_float_array(values: Any, name: str) -> NDArray[np.float64]:
     """Return a float64 array from an array, a list or a torch tensor (which is detached)."""
-    if hasattr(values, "detach"):  # a tensor, recognised without importing torch
-        values = values.detach().cpu()
-        if str(values.dtype) == "torch.bfloat16":  # numpy has no bfloat16
-            values = values.float()
-        values = values.numpy()
     try:
-        array = np.asarray(values)
+        array = np.asarray(as_array(values))
         if np.iscomplexobj(array):
             raise CoCoError(f"{name} must hold real numbers, not {array.dtype}")
         return array.astype(np.float64, copy=False)

@@ -240,9 +240,9 @@ def test_says_what_it_has_seen():
         ((np.eye(2), np.array([0, "a"], dtype=object)), "labels must be of one kind"),
         ((np.eye(2), ["a", "b"]), "new class 'a' cannot be sorted among .* such as 0"),
         ((np.eye(3), [0, 1, 1]), "embeddings of dimension 3 cannot join those of dimension 2"),
-        ((np.eye(2), [0, 1], [1.0]), r"sample_weight has shape \(1,\) for 2 embeddings"),
-        ((np.eye(2), [0, 1], [1.0, -2.0]), "sample_weight must not be negative, but row 1 has -2"),
-        ((np.eye(2), [0, 1], [np.nan, 1]), "sample_weight must be finite, but row 0"),
+        ((np.eye(2), [0, 1], [1.0]), r"sample_weight has shape \(1,\) for 2 rows"),
+        ((np.eye(2), [0, 1], [1.0, -2.0]), "not negative, but row 1 has -2"),
+        ((np.eye(2), [0, 1], [np.nan, 1]), "must be finite and not negative, but row 0 has nan"),
     ],
 )
 def test_an_unusable_chunk_is_refused_and_leaves_no_trace(chunk, message):

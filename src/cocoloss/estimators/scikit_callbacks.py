@@ -10,7 +10,7 @@ try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn before 1.9: nobody can have set callbacks
 
-    class CallbackSupportMixin:
+    class CallbackSupportMixin:  # type: ignore[no-redef]
         """Nothing to support."""
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:

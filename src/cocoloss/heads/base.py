@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from cocoloss._validation import check_option, check_priors
+from cocoloss._validation import as_array, check_option, check_priors, check_weights
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads._rows import LabelledRows, as_array, blocks, check_weights
+from cocoloss.heads._rows import LabelledRows, blocks
 from cocoloss.heads.temperature import fit_temperature
 
 Priors = str | ArrayLike

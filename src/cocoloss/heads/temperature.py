@@ -7,9 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import softmax
 
-from cocoloss._validation import as_float_array
+from cocoloss._validation import as_float_array, check_weights
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads._rows import check_weights
 
 MIN_TEMPERATURE = 1e-2
 MAX_TEMPERATURE = 1e6  # Gaussians of collapsed classes have asked for 2e5

@@ -60,22 +60,3 @@ def encode_labels(labels: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
     if any(label != label for label in found):  # noqa: PLR0124 - only NaN differs from itself
         raise CoCoError("labels hold NaN; drop the rows that have no class")
     return found, codes
-
-
-def as_sample_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
-    """Return one finite, non-negative weight per row; ones when none are given."""
-    if sample_weight is None:
-        return np.ones(n_rows)
-    weights = as_float_array(sample_weight, "sample_weight")
-    if weights.shape != (n_rows,):
-        raise CoCoError(
-            f"sample_weight has shape {weights.shape} for {n_rows} embeddings; give one weight each"
-        )
-    check_finite(weights, "sample_weight")
-    if (weights < 0).any():
-        first = int(np.argmax(weights < 0))
-        raise CoCoError(
-            f"sample_weight must not be negative, but row {first} has {weights[first]}; "
-            f"use 0 to leave a row out"
-        )
-    return weights

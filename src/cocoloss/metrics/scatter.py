@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
+from cocoloss._validation import check_weights
 from cocoloss.exceptions import CoCoError
-from cocoloss.metrics._rows import as_embeddings, as_labels, as_sample_weight, encode_labels
+from cocoloss.metrics._rows import as_embeddings, as_labels, encode_labels
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -115,7 +116,7 @@ class ClassMoments:
         """
         rows = as_embeddings(embeddings)  # (n, q)
         labels = as_labels(labels, len(rows))
-        weights = as_sample_weight(sample_weight, len(rows))
+        weights = check_weights(sample_weight, len(rows))
         if self._origin is not None and len(self._origin) != rows.shape[1]:
             raise _dimension_error(rows.shape[1], len(self._origin))
         present = weights > 0  # a class of weight zero has no mean, so such rows are left out
