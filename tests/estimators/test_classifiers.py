@@ -244,6 +244,15 @@ def test_warm_start_goes_on(wine):
     assert cold.fit(X, y).loss_curve_[0] > 5 * first
 
 
+def test_warm_start_refuses_another_shape(wine):
+    X, _, y, _ = wine
+    warm = quick(warm_start=True, max_iter=2).fit(X, y)
+    with pytest.raises(CoCoError, match="goes on with the classes"):
+        warm.fit(X[y > 0], y[y > 0])
+    with pytest.raises(CoCoError, match="goes on with 2 members"):
+        warm.set_params(n_members=3).fit(X, y)
+
+
 def test_each_member_stops_for_itself():
     X, y = load_breast_cancer(return_X_y=True)
     classifier = CoCoClassifier(max_iter=200, n_iter_no_change=5, n_members=4, random_state=0)

@@ -9,15 +9,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import _safe_indexing, assert_all_finite, compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
+from sklearn.utils import _safe_indexing
 
 from cocoloss._random import RandomState, as_generator
-from cocoloss._validation import check_integer, check_option, check_priors
+from cocoloss._validation import check_integer, check_option
 from cocoloss.estimators.answers import MemberAverage
 from cocoloss.estimators.distinct import as_table, distinct_rows
 from cocoloss.estimators.held_out import split_held_out
@@ -27,6 +24,7 @@ from cocoloss.estimators.scikit_callbacks import (
     EpochReporter,
     with_callbacks,
 )
+from cocoloss.estimators.targets import class_weights, decision_prior, encode_targets
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import EmbeddingHead, make_head
 from cocoloss.metrics import dispersity
@@ -162,7 +160,10 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, MemberAverage
         self._check_arguments()
         X = as_table(X, type(self).__name__)
         going_on = self.warm_start and hasattr(self, "parameters_")
-        labels, weights = self._encode(X, y, sample_weight)
+        known = self.classes_ if going_on else None
+        self.classes_, labels, weights = encode_targets(X, y, sample_weight, type(self).__name__)
+        if going_on:
+            self._check_goes_on(known)
         if not going_on:
             self._seed = int(as_generator(self.random_state).integers(2**31))
         n_classes = len(self.classes_)
@@ -178,13 +179,16 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, MemberAverage
                 if hasattr(self.preprocessor_, name):
                     setattr(self, name, getattr(self.preprocessor_, name))
         inputs = np.ascontiguousarray(self.preprocessor_.transform(rows), dtype=np.float32)
-        self.class_prior_ = self._resolve_priors(labels, weights)
+        self.class_prior_ = decision_prior(
+            self.priors, self.class_weight, self.classes_, labels, weights
+        )
 
         seeds = [
             self._seed + k for k in range(check_integer(self.n_members, "n_members", minimum=1))
         ]
         train, held_out = self._split(labels, seeds)
-        loss_weights = self._loss_weights(labels, self._weigh_classes(labels, weights))
+        per_class = class_weights(self.class_weight, self.classes_, labels)
+        loss_weights = self._loss_weights(labels, weights * per_class[labels])
         uneven = not np.allclose(loss_weights, loss_weights[0])
         return Job(
             self._make_design(inputs.shape[1], n_classes),
@@ -198,6 +202,20 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, MemberAverage
             weights,
             self.parameters_ if going_on else None,
         )
+
+    def _check_goes_on(self, known: Any) -> None:
+        """Refuse to go on from networks of another shape."""
+        if not np.array_equal(known, self.classes_):
+            found, self.classes_ = self.classes_, known
+            raise CoCoError(
+                f"warm_start goes on with the classes {known.tolist()}, but y has "
+                f"{found.tolist()}; set warm_start=False to start anew"
+            )
+        if len(self.heads_) != self.n_members:
+            raise CoCoError(
+                f"warm_start goes on with {len(self.heads_)} members, but n_members is "
+                f"{self.n_members}; set warm_start=False to start anew"
+            )
 
     def _finish(self, job: Job, trained: Trained) -> Self:
         """Keep what was learnt as arrays, and fit a head for each member."""
@@ -253,43 +271,6 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, MemberAverage
             raise CoCoError(
                 f"validation_fraction must be between 0 and 1, but is {self.validation_fraction!r}"
             )
-
-    def _encode(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return labels 0, ..., C - 1 and weights; set ``classes_``."""
-        if y is None:
-            raise CoCoError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "f":
-            assert_all_finite(y, input_name="y")
-        elif y.dtype == object and pd.isna(y).any():
-            raise CoCoError("y has gaps; drop the rows whose class is not known")
-        check_classification_targets(y)
-        n = _num_samples(X)
-        if n != len(y):
-            raise CoCoError(f"X has {n} rows, but y has {len(y)}; give one class per row")
-        weights = np.ones(n)
-        if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
-        present = weights > 0
-        if not present.any():
-            raise CoCoError("every sample_weight is zero; there is nothing to learn from")
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        kept = np.unique(labels[present])
-        if len(kept) < len(self.classes_):  # rows of weight zero are no rows
-            self.classes_ = self.classes_[kept]
-            labels = np.where(present, np.searchsorted(kept, labels), 0)
-        if len(self.classes_) < 2:
-            raise CoCoError(
-                f"{type(self).__name__} needs at least two classes to tell apart, but y has one "
-                f"class: {self.classes_.tolist()}"
-            )
-        return labels.astype(np.int64), weights
 
     def _split(
         self, labels: NDArray[np.int64], seeds: list[int]
@@ -364,38 +345,6 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, MemberAverage
                 return module
 
         return make
-
-    def _weigh_classes(
-        self, labels: NDArray[np.int64], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        if self.class_weight is None:
-            return weights
-        return weights * self._class_weights(labels)[labels]
-
-    def _class_weights(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.asarray(
-            compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[labels]),
-            dtype=np.float64,
-        )
-
-    def _resolve_priors(
-        self, labels: NDArray[np.int64], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the prior under which classes are predicted.
-
-        Class weights of the user's own multiply it: a class that weighs more in training is meant
-        to be predicted more. Balanced ones do not, because they only undo the class shares.
-        """
-        C = len(self.classes_)
-        if not isinstance(self.priors, str):
-            return check_priors(self.priors, C)
-        if check_option(self.priors, "priors", ("uniform", "empirical")) == "uniform":
-            prior = np.full(C, 1 / C)
-        else:
-            prior = np.bincount(labels, weights=weights, minlength=C) / weights.sum()
-        if self.class_weight is not None and not isinstance(self.class_weight, str):
-            prior = prior * self._class_weights(labels)
-        return np.asarray(prior / prior.sum())
 
     def _listeners(self, job: Job, stack: ExitStack) -> "list[Callback]":
         listeners = list(self.callbacks or [])

@@ -1,0 +1,90 @@
+"""Classes, weights and priors: what a fit reads off the target."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import assert_all_finite, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
+
+from cocoloss._validation import check_option, check_priors
+from cocoloss.exceptions import CoCoError
+
+
+class Targets(NamedTuple):
+    """The target of a fit."""
+
+    classes: NDArray[Any]  # (C,), those of rows that weigh anything
+    labels: NDArray[np.int64]  # (n,), positions in classes
+    weights: NDArray[np.float64]  # (n,)
+
+
+def encode_targets(X: Any, y: Any, sample_weight: Any, reader: str) -> Targets:
+    """Return classes, labels 0, ..., C - 1 and weights, or say what is wrong with them.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        What ``fit`` was given.
+    reader : str
+        Who reads them, for the message.
+    """
+    if y is None:
+        raise CoCoError(f"{reader} requires y to be passed, but the target y is None")
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+    elif y.dtype == object and pd.isna(y).any():
+        raise CoCoError("y has gaps; drop the rows whose class is not known")
+    check_classification_targets(y)
+    n = _num_samples(X)
+    if n != len(y):
+        raise CoCoError(f"X has {n} rows, but y has {len(y)}; give one class per row")
+    weights = np.ones(n)
+    if sample_weight is not None:
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    present = weights > 0
+    if not present.any():
+        raise CoCoError("every sample_weight is zero; there is nothing to learn from")
+    classes = np.unique(y[present])  # rows of weight zero are no rows
+    labels = np.where(present, np.searchsorted(classes, y).clip(max=len(classes) - 1), 0)
+    if len(classes) < 2:
+        raise CoCoError(
+            f"{reader} needs at least two classes to tell apart, but y has one class: "
+            f"{classes.tolist()}"
+        )
+    return Targets(classes, labels.astype(np.int64), weights)
+
+
+def class_weights(
+    class_weight: Any, classes: NDArray[Any], labels: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the weight of each class, (C,); ones for None."""
+    weights = compute_class_weight(class_weight, classes=classes, y=classes[labels])
+    return np.asarray(weights, dtype=np.float64)
+
+
+def decision_prior(
+    priors: str | ArrayLike,
+    class_weight: Any,
+    classes: NDArray[Any],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the prior under which classes are predicted, (C,).
+
+    Class weights of the user's own multiply it: a class that weighs more in training is meant to
+    be predicted more. Balanced ones do not, because they only undo the class shares.
+    """
+    C = len(classes)
+    if not isinstance(priors, str):
+        return check_priors(priors, C)
+    if check_option(priors, "priors", ("uniform", "empirical")) == "uniform":
+        prior = np.full(C, 1 / C)
+    else:
+        prior = np.bincount(labels, weights=weights, minlength=C) / weights.sum()
+    if class_weight is not None and not isinstance(class_weight, str):
+        prior = prior * class_weights(class_weight, classes, labels)
+    return np.asarray(prior / prior.sum())
