@@ -13,7 +13,7 @@ def gram_is_cheaper(n_models: int, n: int, q: int, n_classes: int) -> bool:
     also take about twice as many calls, whatever the size.
     """
     gram = n_models * n**2 * (q + 22)
-    by_moments = n_models * (n * q * (q + 45) + n_classes**2 * (q / 2 + 15)) + 2e6
+    by_moments = n_models * (n * q * (q + 45) + n_classes**2 * (q / 2 + 15)) + 3.5e6
     return gram < by_moments
 
 
