@@ -27,3 +27,9 @@ def test_the_demo_prints_accuracy_and_collapse(tmp_path):
 def test_the_picture_is_drawn(tmp_path):
     run("02_collapse.py", "--out", "picture.png", cwd=tmp_path)
     assert (tmp_path / "picture.png").stat().st_size > 10_000
+
+
+def test_the_learnt_kernel_serves_a_support_vector_machine(tmp_path):
+    printed = run("03_kernel.py", cwd=tmp_path)
+    for line in printed.splitlines()[1:]:
+        assert float(line.split()[-3]) > 0.9  # by the learnt kernel

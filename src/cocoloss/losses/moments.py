@@ -24,7 +24,7 @@ from cocoloss.losses.precision import without_autocast
 
 # Rows that are worked on at once. A block of embeddings then stays in the cache between the
 # steps (2x faster at a million rows), and sums in float32 stay short, hence accurate.
-BLOCK = 4096
+BLOCK = 8192
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,8 @@ def differentiable_gradient(
 
 def _norm_residual(h: Tensor, y: Tensor, w: Tensor | None, G: Tensor) -> Tensor:
     """Return w_i (|h_i|^2 - g_ii), (K, n)."""
-    r: Tensor = torch.linalg.vecdot(h, h).sub_(G.diagonal().take(y))
+    r: Tensor = torch.linalg.vector_norm(h, dim=-1).square_()  # in one pass, unlike a dot product
+    r.sub_(G.diagonal().take(y))
     return r if w is None else r.mul_(w)
 
 
