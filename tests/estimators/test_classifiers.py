@@ -10,13 +10,14 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 from torch import nn
 
@@ -299,6 +300,25 @@ def test_verbose_is_silent_where_there_is_no_terminal(wine, capfd):
     X, _, y, _ = wine
     quick(verbose=True).fit(X, y)
     assert capfd.readouterr() == ("", "")
+
+
+def test_weights_are_routed_through_a_pipeline(wine):
+    X, _, y, _ = wine
+    weights = np.random.default_rng(0).integers(0, 3, len(y))
+    with config_context(enable_metadata_routing=True):
+        inner = quick(preprocess=None).set_fit_request(sample_weight=True)
+        routed = make_pipeline(FunctionTransformer(), inner).fit(X / 100, y, sample_weight=weights)
+    direct = quick(preprocess=None).fit(X / 100, y, sample_weight=weights)
+    assert np.array_equal(routed[-1].parameters_, direct.parameters_)
+
+
+def test_polars_and_pandas_are_the_same_table():
+    polars = pytest.importorskip("polars")
+    X, y = messy()
+    X = X[["age", "income", "member"]]
+    ours = quick().fit(X, y).predict_proba(X)
+    frame = polars.DataFrame({name: X[name].to_numpy() for name in X})
+    np.testing.assert_allclose(quick().fit(frame, y).predict_proba(frame), ours, atol=0.2)
 
 
 def test_serves_in_a_pipeline_and_a_grid(wine):

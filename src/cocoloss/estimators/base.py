@@ -24,6 +24,7 @@ from cocoloss.estimators.scikit_callbacks import (
     EpochReporter,
     with_callbacks,
 )
+from cocoloss.estimators.streaming import LearnsInParts
 from cocoloss.estimators.targets import class_weights, decision_prior, encode_targets
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import EmbeddingHead, make_head
@@ -43,7 +44,9 @@ def _is(value: Any, name: str) -> bool:
     return isinstance(value, str) and value == name
 
 
-class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, MemberAverage, BaseEstimator):
+class BaseNetworkClassifier(
+    CallbackSupportMixin, ClassifierMixin, LearnsInParts, MemberAverage, BaseEstimator
+):
     """One base for the classifiers; see them for the parameters."""
 
     def __init__(
@@ -175,9 +178,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, MemberAverage
             raise CoCoError(f"every row of class {absent[0]!r} has zero sample_weight")
         if not going_on:
             self.preprocessor_ = make_preprocessor(self.preprocess).fit(rows)
-            for name in ("n_features_in_", "feature_names_in_"):
-                if hasattr(self.preprocessor_, name):
-                    setattr(self, name, getattr(self.preprocessor_, name))
+            self._copy_input_names()
         inputs = np.ascontiguousarray(self.preprocessor_.transform(rows), dtype=np.float32)
         self.class_prior_ = decision_prior(
             self.priors, self.class_weight, self.classes_, labels, weights
@@ -202,6 +203,11 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, MemberAverage
             weights,
             self.parameters_ if going_on else None,
         )
+
+    def _copy_input_names(self) -> None:
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.preprocessor_, name):
+                setattr(self, name, getattr(self.preprocessor_, name))
 
     def _check_goes_on(self, known: Any) -> None:
         """Refuse to go on from networks of another shape."""

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
+from cocoloss.estimators import streaming
+from cocoloss.exceptions import CoCoError
+
+CLASSIFIERS = [CoCoClassifier, DotRegressionClassifier, CrossEntropyClassifier]
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    return X[order], y[order]
+
+
+def quick(make=CoCoClassifier, **arguments):
+    return make(**({"n_members": 2, "random_state": 0} | arguments))
+
+
+@pytest.mark.parametrize("make", CLASSIFIERS)
+def test_learns_part_by_part(make, digits):
+    X, y = digits
+    classifier = quick(make)
+    scores = []
+    for _ in range(4):
+        for rows in np.array_split(np.arange(1200), 6):
+            classifier.partial_fit(X[rows], y[rows])
+        scores.append(classifier.score(X[1200:], y[1200:]))
+    assert scores[-1] > 0.9
+    assert scores[-1] > scores[0]
+    assert classifier.n_iter_ == len(classifier.loss_curve_) == 24
+    assert classifier.loss_curve_[-1] < 0.5 * classifier.loss_curve_[0]
+
+
+def test_the_same_parts_give_the_same_bits(digits):
+    X, y = digits
+    first, second = quick(), quick()
+    for rows in np.array_split(np.arange(600), 3):
+        first.partial_fit(X[rows], y[rows])
+        second.partial_fit(X[rows], y[rows])
+    assert np.array_equal(first.predict_proba(X), second.predict_proba(X))
+
+
+def test_a_later_part_may_lack_classes_but_not_bring_new_ones(digits):
+    X, y = digits
+    classifier = quick().partial_fit(X[:500], y[:500])
+    few = y < 3
+    classifier.partial_fit(X[few][:50], y[few][:50])
+    assert set(classifier.predict(X)) == set(range(10))
+    with pytest.raises(CoCoError, match="did not name: \\[11\\]"):
+        classifier.partial_fit(X[:2], [0, 11])
+
+
+def test_the_first_part_must_hold_every_class(digits):
+    X, y = digits
+    with pytest.raises(CoCoError, match="every class, but has none of \\[17\\]"):
+        quick().partial_fit(X[:300], y[:300], classes=[*range(10), 17])
+    with pytest.raises(CoCoError, match="one class"):
+        quick().partial_fit(X[:3], [1, 1, 1])
+    with pytest.raises(CoCoError, match="X has 300 rows, but y has 2"):
+        quick().partial_fit(X[:300], y[:2])
+
+
+def test_keeps_a_bounded_number_of_rows_of_every_class(digits, monkeypatch):
+    monkeypatch.setattr(streaming, "KEPT", 50)
+    X, y = digits
+    classifier = quick().partial_fit(X[:400], y[:400]).partial_fit(X[400:800], y[400:800])
+    inputs, labels = classifier._kept  # noqa: SLF001
+    assert np.bincount(labels).tolist() == [5] * 10
+    assert len(inputs) == 50
+
+
+def test_priors_and_balance_follow_the_rows_seen_so_far(digits):
+    X, y = digits
+    rare = (y != 0) | (np.arange(len(y)) % 10 == 0)  # few zeros
+    X, y = X[rare], y[rare]
+    classifier = quick(priors="empirical").partial_fit(X[:800], y[:800])
+    classifier.partial_fit(X[800:], y[800:])
+    np.testing.assert_allclose(classifier.class_prior_, np.bincount(y) / len(y))
+    balanced = quick(loss="balanced").partial_fit(X, y)
+    plain = quick(loss="coco").partial_fit(X, y)
+    auto = quick().partial_fit(X, y)
+    assert np.array_equal(auto.parameters_, balanced.parameters_)
+    assert not np.array_equal(auto.parameters_, plain.parameters_)
+    with pytest.raises(CoCoError, match="needs all rows at once"):
+        quick(class_weight="balanced").partial_fit(X, y)
