@@ -87,3 +87,15 @@ def test_priors_and_balance_follow_the_rows_seen_so_far(digits):
     assert not np.array_equal(auto.parameters_, plain.parameters_)
     with pytest.raises(CoCoError, match="needs all rows at once"):
         quick(class_weight="balanced").partial_fit(X, y)
+
+
+def test_goes_on_after_a_fit_and_a_fit_forgets_the_parts(digits):
+    X, y = digits
+    classifier = quick(max_iter=5).fit(X[:900], y[:900])
+    fitted = classifier.parameters_.copy()
+    classifier.partial_fit(X[900:], y[900:])
+    assert classifier.loss_curve_[0] < 0.3  # the first epoch of a new network has more
+    assert not np.array_equal(classifier.parameters_, fitted)
+    classifier.fit(X[:900], y[:900])
+    assert np.array_equal(classifier.parameters_, fitted)
+    assert not hasattr(classifier, "_kept")

@@ -165,17 +165,15 @@ class BaseNetworkClassifier(
         going_on = self.warm_start and hasattr(self, "parameters_")
         known = self.classes_ if going_on else None
         self.classes_, labels, weights = encode_targets(X, y, sample_weight, type(self).__name__)
+        self._forget_parts()
         if going_on:
             self._check_goes_on(known)
-        if not going_on:
+        else:
             self._seed = int(as_generator(self.random_state).integers(2**31))
         n_classes = len(self.classes_)
 
         first, weights = distinct_rows(X, labels, weights)
         rows, labels = _safe_indexing(X, first), labels[first]
-        if len(np.unique(labels)) < n_classes:
-            absent = self.classes_[np.setdiff1d(np.arange(n_classes), labels)].tolist()
-            raise CoCoError(f"every row of class {absent[0]!r} has zero sample_weight")
         if not going_on:
             self.preprocessor_ = make_preprocessor(self.preprocess).fit(rows)
             self._copy_input_names()

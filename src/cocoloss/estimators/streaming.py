@@ -28,6 +28,8 @@ class LearnsInParts:
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning from some more rows: one epoch, at a constant learning rate.
 
+        After a ``fit`` it goes on from there.
+
         The first part decides the preprocessing and must hold rows of every class. The heads are
         fitted on the last rows of each class, 5000 in all, which the estimator keeps. Nothing is
         held out, so probabilities are not calibrated.
@@ -50,14 +52,16 @@ class LearnsInParts:
         if _num_samples(X) != len(y):
             raise CoCoError(f"X has {_num_samples(X)} rows, but y has {len(y)}")
         weights = check_weights(sample_weight, len(y))
-        first = not hasattr(self, "_parts")
+        first = not hasattr(self, "heads_")
         if first:
             self._begin(X, y, classes)
+        if not hasattr(self, "_parts"):  # the first part ever, or the first one after a fit
+            self._start_counting(y)
         labels = self._known_labels(y)
         weights = weights * self._see(labels, weights)[labels]
         inputs = np.ascontiguousarray(self.preprocessor_.transform(X), dtype=np.float32)
         job = self._part(inputs, labels, weights, None if first else self.parameters_)
-        curves = [] if first else self.loss_curves_
+        curves = self.loss_curves_ if self._parts else []
         (trained,) = train_jobs([job])
         self._finish(self._keep(job), trained)  # type: ignore[attr-defined]
         if curves:
@@ -75,18 +79,25 @@ class LearnsInParts:
                 f"{type(self).__name__} needs at least two classes to tell apart, but there is "
                 f"one class: {self.classes_.tolist()}; give all classes in the first call"
             )
+        self._seed = int(as_generator(self.random_state).integers(2**31))  # type: ignore[attr-defined]
+        self.preprocessor_ = make_preprocessor(self.preprocess).fit(X)  # type: ignore[attr-defined]
+        self._copy_input_names()  # type: ignore[attr-defined]
+
+    def _start_counting(self, y: NDArray[Any]) -> None:
         absent = np.setdiff1d(self.classes_, y)
         if len(absent):
             raise CoCoError(
                 f"the first part must hold rows of every class, but has none of "
                 f"{absent[:5].tolist()}"
             )
-        self._seed = int(as_generator(self.random_state).integers(2**31))  # type: ignore[attr-defined]
-        self.preprocessor_ = make_preprocessor(self.preprocess).fit(X)  # type: ignore[attr-defined]
-        self._copy_input_names()  # type: ignore[attr-defined]
         self._seen = np.zeros(len(self.classes_))
         self._parts = 0
         self._kept: tuple[Any, Any] | None = None
+
+    def _forget_parts(self) -> None:
+        """Let a fit start from all its rows, whatever came in parts before."""
+        for name in ("_seen", "_parts", "_kept"):
+            self.__dict__.pop(name, None)
 
     def _see(self, labels: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Count the classes seen so far; return what a row of each class weighs in training."""
