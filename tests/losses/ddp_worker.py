@@ -13,6 +13,7 @@ import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from cocoloss.exceptions import CoCoError
 from cocoloss.losses import (
     BalancedCoCoLoss,
     CoCoLoss,
@@ -136,6 +137,15 @@ def main():
             sent = numbers_sent(loss, torch.randn(m, q), torch.randint(0, C_, (m,)))
             room_for_two_more = 0 if q >= 3 else 2
             assert sent == C_ * (q + 1) + q * q + room_for_two_more, (q, m, sent)
+    # A rank outside the group of its loss is told so, instead of getting a gradient of its own.
+    only_first = distributed.new_group([0])
+    refused = False
+    try:
+        loss = CoCoLoss(3, process_group=only_first)
+        loss.value_and_grad(torch.randn(5, 4), torch.arange(5) % 3)
+    except CoCoError:
+        refused = True
+    assert refused == (rank != 0)
     print(f"rank {rank} of {len(sizes)} agrees", flush=True)
     distributed.barrier()
     os._exit(0)  # gloo's own threads abort a normal exit now and then, about once in forty
