@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from cocoloss.exceptions import CoCoError
 
-OUTPUTS = ("identity", "tanh")
 TINY_NORM = 1e-12  # an embedding of exactly zero has no direction
 
 

@@ -99,3 +99,15 @@ def test_goes_on_after_a_fit_and_a_fit_forgets_the_parts(digits):
     classifier.fit(X[:900], y[:900])
     assert np.array_equal(classifier.parameters_, fitted)
     assert not hasattr(classifier, "_kept")
+
+
+def test_rows_that_weigh_nothing_are_refused_and_leave_no_trace(digits):
+    X, y = digits
+    classifier = quick().partial_fit(X[:500], y[:500])
+    before = classifier.class_prior_.copy(), classifier.n_iter_
+    with pytest.raises(CoCoError, match="positive sample_weight"):
+        classifier.partial_fit(X[:50], y[:50], sample_weight=np.zeros(50))
+    assert np.array_equal(classifier.class_prior_, before[0])
+    assert classifier.n_iter_ == before[1]
+    with pytest.raises(CoCoError, match="positive sample_weight"):
+        quick().partial_fit(X[:500], y[:500], sample_weight=(y[:500] > 0).astype(float))

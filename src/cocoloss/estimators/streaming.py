@@ -107,7 +107,10 @@ class LearnsInParts:
                 f"class_weight={given!r} needs all rows at once; give partial_fit a dict of weights"
             )
         C = len(self.classes_)
-        self._seen += np.bincount(labels, weights=weights, minlength=C)
+        seen = self._seen + np.bincount(labels, weights=weights, minlength=C)
+        if not weights.any() or not seen.all():
+            raise CoCoError("rows of every class must have a positive sample_weight")
+        self._seen = seen
         each = np.arange(C)
         self.class_prior_ = decision_prior(
             self.priors,  # type: ignore[attr-defined]

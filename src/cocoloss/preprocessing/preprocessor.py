@@ -5,7 +5,6 @@ How a kind is read or encoded is not this file's business.
 
 import warnings
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +26,7 @@ from cocoloss.preprocessing.kinds import (
     kind_of,
     text_reason,
 )
+from cocoloss.preprocessing.listed import FROM_DTYPE, listed_categories
 from cocoloss.preprocessing.scaling import NumberScaler, find_twins
 from cocoloss.preprocessing.tables import Table, read_table
 from cocoloss.preprocessing.values import (
@@ -40,7 +40,6 @@ from cocoloss.preprocessing.values import (
     truth_codes,
 )
 
-FROM_DTYPE = "from_dtype"
 QUANTITIES = {NUMBER: numbers, DATE: days, DURATION: seconds}  # kind -> reader to float64
 TRUTH_KEYS = ["False", "True"]
 
@@ -289,7 +288,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         return tags
 
     def _kinds(self, table: Table) -> dict[str, str]:
-        listed = self._listed_categories(table)
+        listed = listed_categories(self.categorical_features, table)
         kinds = {}
         for j, name in enumerate(table.names):
             if name in listed:
@@ -299,36 +298,6 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
             else:
                 kinds[name] = kind_of(table.column(j), name)
         return kinds
-
-    def _listed_categories(self, table: Table) -> set[str]:
-        listed = self.categorical_features
-        if isinstance(listed, str):
-            if listed == FROM_DTYPE:
-                return set()
-            raise CoCoError(
-                f"categorical_features must be {FROM_DTYPE!r} or a list, not {listed!r}"
-            )
-        entries = np.asarray(listed, dtype=object).ravel().tolist()
-        if entries and all(isinstance(entry, bool | np.bool_) for entry in entries):
-            if len(entries) != table.n_columns:
-                raise CoCoError(
-                    f"categorical_features is a mask of {len(entries)} for {table.n_columns} "
-                    f"columns; give one value each"
-                )
-            entries = np.flatnonzero(entries).tolist()
-        known = set(table.names)
-        result = set()
-        for entry in entries:
-            if isinstance(entry, str) and entry in known:
-                result.add(entry)
-            elif isinstance(entry, Integral) and int(entry) in range(table.n_columns):
-                result.add(table.names[int(entry)])
-            else:
-                raise CoCoError(
-                    f"categorical_features lists {entry!r}, but the columns are "
-                    f"{', '.join(table.names)}; give names or positions from 0"
-                )
-        return result
 
     def _fit_categories(
         self, table: Table, kinds: dict[str, str]
