@@ -12,7 +12,7 @@ PACKAGE = Path(cocoloss.__file__).parent
 # Low to high. A stage imports only from lower layers: never from its own layer, never from above.
 LAYERS = [
     {"exceptions", "_validation", "_random"},
-    {"geometry"},
+    {"geometry", "files"},
     {"data", "networks", "losses", "heads", "metrics", "stats"},
     {"preprocessing", "training"},
     {"estimators"},

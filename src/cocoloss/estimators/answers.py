@@ -1,5 +1,6 @@
 """What a fitted ensemble answers: every member has a head, and their answers are averaged."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,7 @@ class MemberAverage(TransformerMixin):
     device: str
     preprocessor_: Any
     _n_features_out: int
+    _logits: bool
 
     def _outputs(self, inputs: NDArray[np.float32], *, hidden: bool = False) -> NDArray[Any]:
         """Return what each network gives, (K, n, q)."""
@@ -123,6 +125,29 @@ class MemberAverage(TransformerMixin):
         check_is_fitted(self)
         prefix = type(self).__name__.lower()
         return np.asarray([f"{prefix}{i}" for i in range(self._n_features_out)], dtype=object)
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write an ONNX file: from the preprocessed matrix to classes, probabilities, embedding.
+
+        The preprocessing stays here: what the graph takes as ``X`` is what
+        ``preprocessor_.transform`` gives, which with ``preprocess=None`` is the table itself.
+        Its outputs are ``label``, ``probabilities`` (``scores`` for a linear head; of two classes
+        the one score with both signs) and ``embedding``, those of :meth:`predict`,
+        :meth:`predict_proba` and :meth:`transform`.
+
+        Parameters
+        ----------
+        path : path
+            Such as ``model.onnx``.
+
+        Raises
+        ------
+        CoCoError
+            If onnx is not installed, or a part of the classifier has no place in the graph.
+        """
+        from cocoloss.estimators.onnx_export import write_onnx  # noqa: PLC0415 - seldom needed
+
+        write_onnx(self, path)
 
     def _mean(self, method: str, features: NDArray[Any]) -> NDArray[np.float64]:
         """Return what a method of the heads says, averaged over the members."""

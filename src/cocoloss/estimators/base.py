@@ -19,6 +19,7 @@ from cocoloss.estimators.answers import MemberAverage
 from cocoloss.estimators.distinct import as_table, distinct_rows
 from cocoloss.estimators.held_out import split_held_out
 from cocoloss.estimators.jobs import Design, Job, Trained
+from cocoloss.estimators.saving import SavedWhole
 from cocoloss.estimators.scikit_callbacks import (
     CallbackSupportMixin,
     EpochReporter,
@@ -45,7 +46,12 @@ def _is(value: Any, name: str) -> bool:
 
 
 class BaseNetworkClassifier(
-    CallbackSupportMixin, ClassifierMixin, LearnsInParts, MemberAverage, BaseEstimator
+    CallbackSupportMixin,
+    ClassifierMixin,
+    LearnsInParts,
+    MemberAverage,
+    SavedWhole,
+    BaseEstimator,
 ):
     """One base for the classifiers; see them for the parameters."""
 

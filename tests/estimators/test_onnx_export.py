@@ -1,0 +1,93 @@
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.naive_bayes import GaussianNB
+
+from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
+from cocoloss.exceptions import CoCoError
+from cocoloss.heads import GaussianHead
+
+runtime = pytest.importorskip("onnxruntime")
+TABLES = {"wine": load_wine(return_X_y=True), "cancer": load_breast_cancer(return_X_y=True)}
+HEADS = ["auto", "gaussian", "centroid", "angular", "ridge", "svm"]
+
+
+def fitted(cls, table="wine", **options):
+    X, y = TABLES[table]
+    X = ((X - X.mean(0)) / X.std(0)).astype(np.float32)
+    model = cls((16, 16), max_iter=5, n_members=3, random_state=0, preprocess=None, **options).fit(
+        X, np.array(["one", "two", "three"])[y]
+    )
+    return model, X
+
+
+def run(path, X):
+    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, {"X": X}), strict=True))
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("cls", [CoCoClassifier, DotRegressionClassifier, CrossEntropyClassifier])
+def test_another_runtime_gives_the_same_answers(tmp_path, cls, head, table):
+    model, X = fitted(cls, table, head=head)
+    model.to_onnx(tmp_path / "m.onnx")
+    answers = run(tmp_path / "m.onnx", X)
+    assert answers["label"].tolist() == model.predict(X).tolist()
+    np.testing.assert_allclose(answers["embedding"], model.transform(X), atol=1e-5)
+    if head in {"ridge", "svm"}:
+        scores = model.decision_function(X)
+        given = answers["scores"] if scores.ndim == 2 else answers["scores"][:, 1]
+        np.testing.assert_allclose(given, scores, atol=1e-5)
+    else:
+        np.testing.assert_allclose(answers["probabilities"], model.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"head": GaussianHead(covariance="tied")},
+        {"head": GaussianHead(covariance="diag", priors="empirical")},
+        {"output": "tanh", "normalize": False},
+        {"early_stopping": False},
+        {"priors": "empirical"},
+    ],
+)
+def test_every_form_of_the_paper_is_exported(tmp_path, options):
+    model, X = fitted(CoCoClassifier, **options)
+    model.to_onnx(tmp_path / "m.onnx")
+    given = run(tmp_path / "m.onnx", X)["probabilities"]
+    np.testing.assert_allclose(given, model.predict_proba(X), atol=1e-5)
+
+
+def test_a_table_is_preprocessed_here(tmp_path):
+    X, y = TABLES["wine"]
+    model = CoCoClassifier((8,), max_iter=3, n_members=1, random_state=0).fit(X, y)
+    model.to_onnx(tmp_path / "m.onnx")
+    answers = run(tmp_path / "m.onnx", model.preprocessor_.transform(X))
+    assert answers["label"].dtype == np.int64
+    np.testing.assert_array_equal(answers["label"], model.predict(X))
+
+
+def test_strange_rows_and_no_rows_have_answers(tmp_path):
+    model, X = fitted(CoCoClassifier)
+    model.to_onnx(tmp_path / "m.onnx")
+    far = np.vstack([X[:3] * 1e4, np.zeros_like(X[:1])])
+    given = run(tmp_path / "m.onnx", far)["probabilities"]
+    np.testing.assert_allclose(given, model.predict_proba(far), atol=1e-5)
+    assert run(tmp_path / "m.onnx", X[:0])["probabilities"].shape == (0, 3)
+
+
+def test_what_has_no_graph_is_refused(tmp_path, monkeypatch):
+    model, _ = fitted(CoCoClassifier, head=GaussianNB())
+    with pytest.raises(CoCoError, match="not GaussianNB; use head='gaussian'"):
+        model.to_onnx(tmp_path / "m.onnx")
+    with pytest.raises(ValueError, match="not fitted"):
+        CoCoClassifier().to_onnx(tmp_path / "m.onnx")
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(CoCoError, match="pip install"):
+        model.to_onnx(tmp_path / "m.onnx")
+    assert not list(tmp_path.iterdir())
