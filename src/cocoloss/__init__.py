@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from cocoloss.estimators import CoCoClassifier as CoCoClassifier
     from cocoloss.estimators import CrossEntropyClassifier as CrossEntropyClassifier
     from cocoloss.estimators import DotRegressionClassifier as DotRegressionClassifier
+    from cocoloss.estimators import cross_validate_lockstep as cross_validate_lockstep
+    from cocoloss.estimators import load as load
     from cocoloss.losses import BalancedCoCoLoss as BalancedCoCoLoss
     from cocoloss.losses import CoCoLoss as CoCoLoss
     from cocoloss.losses import CrossEntropyLoss as CrossEntropyLoss
@@ -23,6 +25,8 @@ _NAMES = {
         "CoCoClassifier",
         "CrossEntropyClassifier",
         "DotRegressionClassifier",
+        "cross_validate_lockstep",
+        "load",
     ),
     "cocoloss.losses": (
         "BalancedCoCoLoss",
@@ -34,8 +38,8 @@ _NAMES = {
 }
 _HOME = {name: home for home, names in _NAMES.items() for name in names}
 _STAGES = (
-    *("exceptions", "geometry", "heads", "losses", "metrics", "networks"),
-    *("preprocessing", "training", "estimators"),
+    *("exceptions", "files", "geometry", "data", "heads", "losses", "metrics", "networks", "stats"),
+    *("preprocessing", "training", "estimators", "benchmark", "report"),
 )
 
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604 - a list of names, told once

@@ -14,7 +14,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import balanced_accuracy_score, log_loss
+from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -294,6 +294,23 @@ def test_scikit_learns_callbacks_hear_every_epoch_and_can_stop(wine):
     classifier = quick().set_callbacks(Listener()).fit(X, y)
     assert heard == ["setup", "epoch", "epoch", "epoch", "fit", "teardown"]
     assert classifier.n_iter_ == 3
+
+
+@pytest.mark.parametrize("cls", [CoCoClassifier, CrossEntropyClassifier])
+def test_scikit_learns_monitor_scores_the_model_of_every_epoch(wine, cls):
+    callback = pytest.importorskip("sklearn.callback")
+    X, _, y, _ = wine
+    scoring = "neg_log_loss"
+    monitor = callback.ScoringMonitor(scoring=scoring)
+    options = {"random_state": 0, "n_members": 2, "early_stopping": False}
+    classifier = cls(max_iter=4, learning_rate="constant", **options).set_callbacks(monitor)
+    classifier.fit(X, y, sample_weight=np.ones(len(y)))
+    log = monitor.get_logs().data_as_pandas.set_index("task_name")[scoring]
+    scorer = get_scorer(scoring)
+    assert log["fit"] == pytest.approx(scorer(classifier, X, y))
+    for epoch, score in enumerate(log["epoch"], start=1):
+        stopped = cls(max_iter=epoch, learning_rate="constant", **options).fit(X, y)
+        assert score == pytest.approx(scorer(stopped, X, y), rel=1e-4)
 
 
 def test_verbose_is_silent_where_there_is_no_terminal(wine, capfd):

@@ -17,8 +17,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
-from cocoloss.estimators.base import BaseNetworkClassifier
+from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier, load
 from cocoloss.exceptions import CoCoError
 
 RNG = np.random.default_rng(0)
@@ -121,7 +120,7 @@ def test_a_file_holds_weights_and_no_rows(tmp_path):
 
 
 def test_the_class_that_loads_must_fit(saved):
-    assert type(BaseNetworkClassifier.load(saved)) is CoCoClassifier
+    assert type(load(saved)) is CoCoClassifier
     with pytest.raises(CoCoError, match=r"holds a CoCoClassifier.*use CoCoClassifier\.load"):
         DotRegressionClassifier.load(saved)
 

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.stats import chi2, multivariate_normal
@@ -201,3 +203,33 @@ def test_outlier_scores_of_gaussian_rows_follow_the_chi_square_distribution():
 def test_identical_rows_have_no_variance_not_even_from_rounding():
     head = GaussianHead(covariance_floor=0.5).fit(np.full((14, 2), 0.1), np.arange(14) % 2)
     np.testing.assert_allclose(head.covariances_, np.broadcast_to(0.005 * np.eye(2), (2, 2, 2)))
+
+
+def test_many_classes_share_one_covariance_in_bounded_memory():
+    rng = np.random.default_rng(0)
+    n_classes = q = 300
+    y = np.repeat(np.arange(n_classes), 2)
+    X = 5 * np.eye(q)[y] + 0.1 * rng.normal(size=(len(y), q))
+    tracemalloc.start()
+    head = GaussianHead().fit(X, y)
+    assert head.score(X, y) == 1
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert head.covariance_ == "tied"
+    assert peak < 40 * 2**20  # of 300 matrices it would be 216 MB
+    assert GaussianHead().fit(X[:20], y[:20]).covariance_ == "full"
+
+
+def test_the_pooled_scatter_is_the_sum_of_the_classes():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 4, 60)
+    head = GaussianHead("tied", covariance_floor=0).fit(X, y)
+    centred = [X[y == c] - X[y == c].mean(0) for c in range(4)]
+    within = sum(d.T @ d for d in centred)
+    np.testing.assert_allclose(head.covariances_, within / 60)
+    z = rng.normal(size=(5, 3))
+    precision = np.linalg.inv(within / 60)
+    deviations = z[:, None] - np.stack([X[y == c].mean(0) for c in range(4)])
+    distances = np.einsum("ncq,qr,ncr->nc", deviations, precision, deviations)
+    found = -2 * head.log_likelihood(z)
+    np.testing.assert_allclose(found - found[:, :1], distances - distances[:, :1], atol=1e-9)

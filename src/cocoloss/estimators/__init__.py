@@ -6,10 +6,12 @@ from cocoloss.estimators.classifiers import (
     DotRegressionClassifier,
 )
 from cocoloss.estimators.lockstep import cross_validate_lockstep
+from cocoloss.estimators.saving import load
 
 __all__ = [
     "CoCoClassifier",
     "CrossEntropyClassifier",
     "DotRegressionClassifier",
     "cross_validate_lockstep",
+    "load",
 ]

@@ -10,7 +10,8 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from cocoloss.estimators.ensemble import Ensemble
+from cocoloss.estimators.ensemble import BLOCK_NUMBERS, Ensemble
+from cocoloss.estimators.threads import threads_for
 
 
 def _head_has(method: str) -> Callable[[Any], bool]:
@@ -152,5 +153,7 @@ class MemberAverage(TransformerMixin):
     def _mean(self, method: str, features: NDArray[Any]) -> NDArray[np.float64]:
         """Return what a method of the heads says, averaged over the members."""
         pairs = zip(self.heads_, features, strict=True)
-        mean: NDArray[np.float64] = np.mean([getattr(h, method)(f) for h, f in pairs], axis=0)
+        width = features.shape[-1]
+        with threads_for(BLOCK_NUMBERS * width):  # what a head multiplies in one block of rows
+            mean: NDArray[np.float64] = np.mean([getattr(h, method)(f) for h, f in pairs], axis=0)
         return mean

@@ -14,8 +14,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import _safe_indexing
 
 from cocoloss._random import RandomState, as_generator
-from cocoloss._validation import check_integer, check_option
+from cocoloss.estimators.all_or_nothing import unchanged_on_failure
 from cocoloss.estimators.answers import MemberAverage
+from cocoloss.estimators.arguments import check_arguments, check_device, is_auto, is_named
 from cocoloss.estimators.distinct import as_table, distinct_rows
 from cocoloss.estimators.held_out import split_held_out
 from cocoloss.estimators.jobs import Design, Job, Trained
@@ -35,14 +36,8 @@ from cocoloss.preprocessing import make_preprocessor
 if TYPE_CHECKING:
     from cocoloss.training import Callback, Epoch
 
-DECAYS = ("cosine", "constant")
-OUTPUTS = ("identity", "tanh")
 LINEAR_HEADS = ("ridge", "svm")
 VALIDATIONS = 50  # at most so many looks at the held-out rows in a fit
-
-
-def _is(value: Any, name: str) -> bool:
-    return isinstance(value, str) and value == name
 
 
 class BaseNetworkClassifier(
@@ -149,24 +144,28 @@ class BaseNetworkClassifier(
         -------
         The estimator itself.
         """
-        from cocoloss.estimators.stacking import train_jobs  # noqa: PLC0415
+        with unchanged_on_failure(self):
+            self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        from cocoloss.estimators.stacking import train_jobs  # noqa: PLC0415 - torch, to train
 
         job = self._prepare(X, y, sample_weight)
-        reporter = EpochReporter(self, self.max_iter, X, y) if self._has_callbacks() else None
+        reporter = EpochReporter(self, job, X, y, sample_weight) if self._has_callbacks() else None
         with ExitStack() as stack:
             listeners = self._listeners(job, stack) + ([reporter] if reporter else [])
             (trained,) = train_jobs([job], listeners)
         self._finish(job, trained)
         if reporter:
             reporter.finish()
-        return self
 
     def _has_callbacks(self) -> bool:
         return hasattr(self, "_skl_callbacks")  # where set_callbacks of scikit-learn puts them
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Job:
         """Check everything and say what is to be trained."""
-        self._check_arguments()
+        check_arguments(self)
         X = as_table(X, type(self).__name__)
         going_on = self.warm_start and hasattr(self, "parameters_")
         known = self.classes_ if going_on else None
@@ -188,15 +187,19 @@ class BaseNetworkClassifier(
             self.priors, self.class_weight, self.classes_, labels, weights
         )
 
-        seeds = [
-            self._seed + k for k in range(check_integer(self.n_members, "n_members", minimum=1))
-        ]
+        seeds = [self._seed + k for k in range(self.n_members)]
         train, held_out = self._split(labels, seeds)
         per_class = class_weights(self.class_weight, self.classes_, labels)
         loss_weights = self._loss_weights(labels, weights * per_class[labels])
         uneven = not np.allclose(loss_weights, loss_weights[0])
+        design = self._make_design(inputs.shape[1], n_classes)
+        if going_on and design.layer_sizes != self.layer_sizes_:
+            raise CoCoError(
+                f"warm_start goes on with layers of {self.layer_sizes_}, but the arguments and the "
+                f"table ask for {design.layer_sizes}; set warm_start=False to start anew"
+            )
         return Job(
-            self._make_design(inputs.shape[1], n_classes),
+            design,
             inputs,
             labels,
             (loss_weights / loss_weights.mean()).astype(np.float32) if uneven else None,
@@ -228,19 +231,23 @@ class BaseNetworkClassifier(
             )
 
     def _finish(self, job: Job, trained: Trained) -> Self:
-        """Keep what was learnt as arrays, and fit a head for each member."""
+        """Keep what was learnt."""
         outcome = trained.outcome
-        self.parameters_ = trained.parameters
-        self.modules_ = trained.modules
-        self.layer_sizes_ = job.design.layer_sizes
-        self.normalize_ = job.design.network["normalize"]
         self.loss_curves_ = outcome.loss_curves
         self.loss_curve_ = outcome.loss_curves[0]
         self.n_iter_ = max(len(curve) for curve in outcome.loss_curves)
         self.best_epochs_ = outcome.best_epochs
         self.loss_ = self.loss_curve_[-1]
-        kind = self._automatic_head if _is(self.head, "auto") else self.head
-        self.reads_outputs_ = _is(kind, "readout")
+        return self._adopt(job, trained.parameters, trained.modules)
+
+    def _adopt(self, job: Job, parameters: NDArray[np.float32], modules: list[Any] | None) -> Self:
+        """Take networks over, and fit a head for each."""
+        self.parameters_ = parameters
+        self.modules_ = modules
+        self.layer_sizes_ = job.design.layer_sizes
+        self.normalize_ = job.design.network["normalize"]
+        kind = self._automatic_head if is_auto(self.head) else self.head
+        self.reads_outputs_ = is_named(kind, "readout")
         features = self._head_inputs(job.inputs)
         weights = job.row_weights
         linear = isinstance(kind, str) and kind in LINEAR_HEADS
@@ -263,24 +270,6 @@ class BaseNetworkClassifier(
             self.heads_.append(head)
         self._n_features_out = self._embedding_width() * len(self.heads_)
         return self
-
-    def _check_arguments(self) -> None:
-        check_integer(self.max_iter, "max_iter", minimum=1)
-        check_integer(self.batch_size, "batch_size", minimum=1)
-        check_integer(self.n_iter_no_change, "n_iter_no_change", minimum=1)
-        check_option(self.learning_rate, "learning_rate", DECAYS)
-        check_option(self.output, "output", OUTPUTS)
-        for name in ("learning_rate_init",):
-            if not 0 < getattr(self, name) < np.inf:
-                raise CoCoError(f"{name} must be positive, but is {getattr(self, name)!r}")
-        if not 0 <= self.weight_decay < np.inf:
-            raise CoCoError(f"weight_decay must not be negative, but is {self.weight_decay!r}")
-        if not 0 <= self.dropout < 1:
-            raise CoCoError(f"dropout must be from 0 to below 1, but is {self.dropout!r}")
-        if not 0 < self.validation_fraction < 1:
-            raise CoCoError(
-                f"validation_fraction must be between 0 and 1, but is {self.validation_fraction!r}"
-            )
 
     def _split(
         self, labels: NDArray[np.int64], seeds: list[int]
@@ -318,43 +307,24 @@ class BaseNetworkClassifier(
             "dropout": self.dropout,
             "dropout_layer": self.dropout_layer,
             "output": self.output,
-            "normalize": self._normalizes if _is(self.normalize, "auto") else bool(self.normalize),
+            "normalize": self._normalizes if is_auto(self.normalize) else bool(self.normalize),
         }
+        check_device(self.device)
         loss = self._make_loss(n_classes, sizes[-1], self._seed)
         module = None if self.module is None else self._module_factory(n_features, sizes[-1])
         return Design(sizes, loss, schedule, network, self._logits, module, self.device)
 
     def _layer_sizes(self, n_features: int, q: int, n_classes: int) -> tuple[int, ...]:  # noqa: ARG002
-        hidden = np.atleast_1d(self.hidden_layer_sizes).tolist()
-        for size in hidden:
-            check_integer(size, "each of hidden_layer_sizes", minimum=1)
-        return (n_features, *hidden, q)
+        return (n_features, *np.atleast_1d(self.hidden_layer_sizes).tolist(), q)
 
     def _resolve_embedding_dim(self, n_classes: int) -> int:
         # Theory says q >= C: with one spare dimension merged classes can part (docs/theory.md).
-        if isinstance(self.embedding_dim, str):
-            check_option(self.embedding_dim, "embedding_dim", ["auto"])
-            return max(8, n_classes)
-        return check_integer(self.embedding_dim, "embedding_dim", minimum=1)
+        return max(8, n_classes) if is_auto(self.embedding_dim) else int(self.embedding_dim)
 
-    def _module_factory(self, n_features: int, q: int) -> Callable[[int], Any]:
-        import copy  # noqa: PLC0415
+    def _module_factory(self, n_features: int, width: int) -> Callable[[int], Any]:
+        from cocoloss.estimators.modules import module_factory  # noqa: PLC0415 - torch, to train
 
-        import torch  # noqa: PLC0415
-
-        def make(seed: int) -> Any:
-            with torch.random.fork_rng([]):
-                torch.manual_seed(seed)
-                if not isinstance(self.module, torch.nn.Module):
-                    return self.module(n_features, q)
-                module = copy.deepcopy(self.module)
-                for part in module.modules():
-                    reset = getattr(part, "reset_parameters", None)
-                    if callable(reset):
-                        reset()
-                return module
-
-        return make
+        return module_factory(self.module, n_features, width)
 
     def _listeners(self, job: Job, stack: ExitStack) -> "list[Callback]":
         listeners = list(self.callbacks or [])

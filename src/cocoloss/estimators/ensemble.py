@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK_NUMBERS = 2**19  # activations of one block of rows: 2 MB, so that layers meet in the cache
+from cocoloss.estimators.threads import threads_for
+
+BLOCK_NUMBERS = 2**17  # activations of one block of rows: 1 MB, so that layers meet in the cache
 TINY_NORM = 1e-12
 
 
@@ -62,11 +64,13 @@ class Ensemble:
         width = self.layer_sizes[-2] if hidden else self.layer_sizes[-1]
         result = np.empty((self.n_models, len(X), width))
         step = max(1, BLOCK_NUMBERS // max(self.layer_sizes))
-        for k in range(self.n_models):
-            layers = list(self.layers(k))
-            for start in range(0, len(X), step):
-                rows = slice(start, start + step)
-                result[k, rows] = self._forward(layers, X[rows].astype(np.float64), hidden=hidden)
+        work = step * max(n_in * n_out for n_in, n_out in pairwise(self.layer_sizes))
+        with threads_for(work):
+            for k in range(self.n_models):
+                layers = list(self.layers(k))
+                for start in range(0, len(X), step):
+                    rows = X[start : start + step].astype(np.float64)
+                    result[k, start : start + step] = self._forward(layers, rows, hidden=hidden)
         return result
 
     def _forward(

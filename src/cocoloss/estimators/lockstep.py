@@ -79,11 +79,11 @@ def cross_validate_lockstep(
         estimator = clone(estimator).set_params(
             random_state=int(np.random.default_rng().integers(2**31))
         )
+    scorer = check_scoring(estimator, scoring, raise_exc=True)  # before the work
     started = time.perf_counter()
     fitted = _fit_folds(estimator, X, y, [train for train, _ in splits], params or {})
     fit_time = (time.perf_counter() - started) / len(splits)
 
-    scorer = check_scoring(estimator, scoring, raise_exc=True)
     results: dict[str, list[Any]] = {}
     for classifier, (train, test) in zip(fitted, splits, strict=True):
         started = time.perf_counter()

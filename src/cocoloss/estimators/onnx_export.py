@@ -197,7 +197,7 @@ Likelihood = Callable[[_Graph, str], str]
 
 def _gaussian(head: Any) -> Likelihood:
     P = head.precisions_cholesky_
-    diag = head.covariance == "diag"
+    diag = head.covariance_ == "diag"
     log_det = np.log(P if diag else np.diagonal(P, axis1=-2, axis2=-1)).sum(axis=-1)
 
     def add(graph: _Graph, h: str) -> str:

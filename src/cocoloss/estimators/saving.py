@@ -101,17 +101,39 @@ class SavedWhole:
             If there is no such file, or it is of another kind, altered, cut short, from a later
             version, or holds a classifier of another class.
         """
-        archive = read_archive(path, version=VERSION)
-        try:
-            model = unpack(archive.document, archive.arrays, PARTS | _classifiers())
-            _check_sizes(model)
-            _try_once(model)
-        except (Exception, RecursionError) as error:  # the parts of a crafted file may say anything
-            raise CoCoError(f"{path} is not a usable model file: {brief(error)}") from error
+        model = load(path)
         if not isinstance(model, cls):
             found = type(model).__name__
             raise CoCoError(f"{path} holds a {found}, not a {cls.__name__}; use {found}.load")
         return model
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a classifier of any class that its ``save`` wrote; nothing in the file is run.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    The fitted classifier; predicting needs no torch.
+
+    Raises
+    ------
+    CoCoError
+        If there is no such file, or it is of another kind, altered, cut short or from a later
+        version.
+    """
+    archive = read_archive(path, version=VERSION)
+    try:
+        model = unpack(archive.document, archive.arrays, PARTS | _classifiers())
+        _check_sizes(model)
+        _try_once(model)
+    except (Exception, RecursionError) as error:  # the parts of a crafted file may say anything
+        raise CoCoError(f"{path} is not a usable model file: {brief(error)}") from error
+    return model
 
 
 def _classifiers() -> dict[str, type]:

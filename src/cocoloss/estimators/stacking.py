@@ -9,12 +9,11 @@ import torch
 from numpy.typing import NDArray
 
 from cocoloss.estimators.jobs import Design, Job, Trained
+from cocoloss.estimators.threads import WORTH_A_THREAD
 from cocoloss.estimators.validation import HeldOutLoss
 from cocoloss.networks import LockstepMLP, ModuleStack
 from cocoloss.training import Callback, Outcome, TrainingData, train
 
-# Work of a step, in multiplications, from which a second thread pays for itself.
-WORTH_A_THREAD = 30_000_000
 SAMPLED = 256  # rows by which the norm at the start is judged
 
 

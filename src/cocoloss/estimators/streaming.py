@@ -9,6 +9,8 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 
 from cocoloss._random import as_generator
 from cocoloss._validation import check_weights
+from cocoloss.estimators.all_or_nothing import unchanged_on_failure
+from cocoloss.estimators.arguments import check_arguments
 from cocoloss.estimators.distinct import as_table
 from cocoloss.estimators.jobs import Job
 from cocoloss.estimators.targets import class_weights, decision_prior
@@ -45,6 +47,11 @@ class LearnsInParts:
         sample_weight : array of shape (n,), optional
             Weights of the rows in training.
         """
+        with unchanged_on_failure(self):
+            self._learn_part(X, y, classes, sample_weight)
+        return self
+
+    def _learn_part(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         from cocoloss.estimators.stacking import train_jobs  # noqa: PLC0415 - torch, to train
 
         X = as_table(X, type(self).__name__)
@@ -69,10 +76,9 @@ class LearnsInParts:
             self.loss_curve_ = self.loss_curves_[0]
         self._parts += 1
         self.n_iter_ = self._parts
-        return self
 
     def _begin(self, X: Any, y: NDArray[Any], classes: Any) -> None:
-        self._check_arguments()  # type: ignore[attr-defined]
+        check_arguments(self)
         self.classes_ = np.unique(y if classes is None else classes)
         if len(self.classes_) < 2:
             raise CoCoError(
@@ -88,7 +94,7 @@ class LearnsInParts:
         if len(absent):
             raise CoCoError(
                 f"the first part must hold rows of every class, but has none of "
-                f"{absent[:5].tolist()}"
+                f"{absent[:5].tolist()}; put some of them into it"
             )
         self._seen = np.zeros(len(self.classes_))
         self._parts = 0

@@ -1,5 +1,6 @@
 """Classes, weights and priors: what a fit reads off the target."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,12 +35,16 @@ def encode_targets(X: Any, y: Any, sample_weight: Any, reader: str) -> Targets:
     if y is None:
         raise CoCoError(f"{reader} requires y to be passed, but the target y is None")
     y = column_or_1d(y, warn=True)
+    if y.dtype.kind in "fO" and pd.isna(y).any():
+        raise CoCoError("y contains NaN: it has gaps; drop the rows whose class is not known")
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
-    elif y.dtype == object and pd.isna(y).any():
-        raise CoCoError("y has gaps; drop the rows whose class is not known")
+    if y.dtype == object and len({isinstance(label, str) for label in y}) > 1:
+        raise CoCoError("y mixes text with other values; make all its classes text, or none")
     check_classification_targets(y)
     n = _num_samples(X)
+    if n == 0:
+        raise CoCoError("X has no rows (0 sample(s)), and a minimum of 1 is required")
     if n != len(y):
         raise CoCoError(f"X has {n} rows, but y has {len(y)}; give one class per row")
     weights = np.ones(n)
@@ -79,7 +84,11 @@ def decision_prior(
     be predicted more. Balanced ones do not, because they only undo the class shares.
     """
     C = len(classes)
+    if isinstance(priors, Mapping):
+        return _priors_by_class(priors, classes)
     if not isinstance(priors, str):
+        if priors is None:
+            raise CoCoError("priors must be 'uniform', 'empirical', or one number per class")
         return check_priors(priors, C)
     if check_option(priors, "priors", ("uniform", "empirical")) == "uniform":
         prior = np.full(C, 1 / C)
@@ -88,3 +97,11 @@ def decision_prior(
     if class_weight is not None and not isinstance(class_weight, str):
         prior = prior * class_weights(class_weight, classes, labels)
     return np.asarray(prior / prior.sum())
+
+
+def _priors_by_class(priors: Mapping[Any, float], classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return priors given by the names of the classes, in the order of the classes."""
+    named = classes.tolist()
+    if set(priors) != set(named):
+        raise CoCoError(f"priors names the classes {list(priors)}, but y has {named}")
+    return check_priors([priors[name] for name in named], len(named))

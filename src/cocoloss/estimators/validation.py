@@ -72,7 +72,7 @@ class HeldOutLoss:
             loss = -(own * weights).sum(-1)
             best = loss if best is None else torch.minimum(best, loss)
         assert best is not None
-        return np.asarray(best.cpu(), dtype=np.float64)
+        return np.nan_to_num(np.asarray(best.cpu(), dtype=np.float64), nan=np.inf)
 
 
 def _log_likelihoods(h: Tensor, y: Tensor, mask: Tensor, z: Tensor, n_classes: int) -> Tensor:
@@ -86,7 +86,8 @@ def _log_likelihoods(h: Tensor, y: Tensor, mask: Tensor, z: Tensor, n_classes: i
     q = h.shape[-1]
     scale = (h.square().sum((1, 2)) / total.flatten() / q).clamp_min(1e-12)[:, None, None]
     covariance += FLOOR * scale * torch.eye(q, device=h.device)
-    chol = torch.linalg.cholesky(covariance)
+    covariance = torch.where(covariance.isfinite(), covariance, 0.0)  # of networks that diverged
+    chol, _ = torch.linalg.cholesky_ex(covariance)
     white = torch.linalg.solve_triangular(chol, z.mT, upper=False).mT
     centres = torch.linalg.solve_triangular(chol, means.mT, upper=False).mT
     return -0.5 * torch.cdist(white, centres).square()

@@ -15,7 +15,7 @@ class Moments(NamedTuple):
 
     masses: NDArray[np.float64]  # (C,)
     means: NDArray[np.float64]  # (C, q)
-    scatter: NDArray[np.float64]  # (C, q, q), or (C, q) its diagonals
+    scatter: NDArray[np.float64]  # (C, q, q), or (C, q) its diagonals, or (1, q, q) of all classes
 
     @property
     def pooled(self) -> NDArray[np.float64]:
@@ -40,7 +40,7 @@ class Moments(NamedTuple):
         return 1.0
 
 
-def class_moments(rows: LabelledRows, *, diagonal: bool) -> Moments:
+def class_moments(rows: LabelledRows, *, diagonal: bool, pooled: bool = False) -> Moments:
     """Return the moments of each class: means first, then the scatter around them.
 
     Parameters
@@ -49,10 +49,13 @@ def class_moments(rows: LabelledRows, *, diagonal: bool) -> Moments:
         Rows of positive weight.
     diagonal : bool
         Whether only the diagonals of the scatter matrices are wanted.
+    pooled : bool
+        Whether only their sum over the classes is wanted.
     """
     n_classes, q = len(rows.masses), rows.X.shape[1]
     means = np.zeros((n_classes, q))
-    scatter = np.zeros((n_classes, q) if diagonal else (n_classes, q, q))
+    n_scatters = 1 if pooled else n_classes
+    scatter = np.zeros((n_scatters, q) if diagonal else (n_scatters, q, q))
     by_class = np.split(
         np.argsort(rows.codes, kind="stable"),
         np.bincount(rows.codes, minlength=n_classes).cumsum()[:-1],
@@ -66,7 +69,7 @@ def class_moments(rows: LabelledRows, *, diagonal: bool) -> Moments:
             means[c] = origin + means[c] / rows.masses[c]
             for h, w in _chunks(rows, members):
                 d = h - means[c]
-                scatter[c] += w @ d**2 if diagonal else (w[:, None] * d).T @ d
+                scatter[c % n_scatters] += w @ d**2 if diagonal else (w[:, None] * d).T @ d
     if not np.isfinite(scatter).all():
         raise CoCoError(
             "the squares of the embeddings overflow; rescale them, or look for a training run "

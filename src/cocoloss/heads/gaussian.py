@@ -4,6 +4,7 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from cocoloss._validation import check_option
 from cocoloss.exceptions import CoCoError
@@ -12,6 +13,7 @@ from cocoloss.heads._rows import FLOOR, LabelledRows
 from cocoloss.heads.base import EmbeddingHead, Priors
 
 COVARIANCES = ("full", "tied", "diag")
+MOST_NUMBERS = 2**24  # of all covariance matrices together: 128 MB
 
 
 class GaussianHead(EmbeddingHead):
@@ -29,9 +31,11 @@ class GaussianHead(EmbeddingHead):
 
     Parameters
     ----------
-    covariance : {"full", "tied", "diag"}
-        "full" has one covariance matrix per class, "tied" the pooled one for all (linear
-        boundaries), "diag" one variance per class and dimension.
+    covariance : {"auto", "full", "tied", "diag"}
+        "full" has one covariance matrix per class, as in the paper, "tied" the pooled one for all
+        (linear boundaries), "diag" one variance per class and dimension. "auto" is "full" as long
+        as all the matrices fit into 128 MB, and "tied" beyond: from some 250 classes in as many
+        dimensions on.
     shrinkage : "auto" or float
         How many rows the pooled covariance counts as in each class: a class of 5 rows is mostly
         pooled, a class of 5000 mostly its own. "auto" is the number of rows that determine a
@@ -51,6 +55,8 @@ class GaussianHead(EmbeddingHead):
         The priors in use, and the weighted shares of the training rows.
     means_ : ndarray of shape (C, q)
         Class means.
+    covariance_ : {"full", "tied", "diag"}
+        What ``covariance`` came to.
     precisions_cholesky_ : ndarray of shape (C, q, q), (q, q) for "tied" or (C, q) for "diag"
         P with :math:`P P^\top = \Sigma_c^{-1}`; for "diag" the inverse standard deviations.
     temperature_ : float
@@ -81,11 +87,12 @@ class GaussianHead(EmbeddingHead):
     """
 
     means_: NDArray[np.float64]
+    covariance_: str
     precisions_cholesky_: NDArray[np.float64]
 
     def __init__(
         self,
-        covariance: str = "full",
+        covariance: str = "auto",
         *,
         shrinkage: str | float = "auto",
         covariance_floor: float = FLOOR,
@@ -101,17 +108,21 @@ class GaussianHead(EmbeddingHead):
     @property
     def covariances_(self) -> NDArray[np.float64]:
         """The covariances in use, floor and shrinkage included; shaped like the precisions."""
-        if self.covariance == "diag":
+        if self.covariance_ == "diag":
             return self.precisions_cholesky_**-2.0
         factor = np.linalg.inv(self.precisions_cholesky_)  # L^T
         covariances: NDArray[np.float64] = np.swapaxes(factor, -1, -2) @ factor
         return covariances
 
     def _learn(self, rows: LabelledRows) -> None:
-        kind = check_option(self.covariance, "covariance", COVARIANCES)
-        shrinkage = self._shrinkage(rows.X.shape[1])
+        kind = check_option(self.covariance, "covariance", ("auto", *COVARIANCES))
+        n_classes, q = len(rows.masses), rows.X.shape[1]
+        if kind == "auto":
+            kind = "full" if n_classes * q**2 <= MOST_NUMBERS else "tied"
+        self.covariance_ = kind
+        shrinkage = self._shrinkage(q)
         floor = _non_negative(self.covariance_floor, "covariance_floor")
-        moments = class_moments(rows, diagonal=kind == "diag")
+        moments = class_moments(rows, diagonal=kind == "diag", pooled=kind == "tied")
         self.means_ = moments.means
         covariances = moments.pooled if kind == "tied" else _shrunk(moments, shrinkage)
         # NOTE[PAPER]: the maximum-likelihood covariance as printed is singular as soon as a
@@ -121,12 +132,12 @@ class GaussianHead(EmbeddingHead):
             covariances = covariances + ridge
             self.precisions_cholesky_ = 1 / np.sqrt(self._positive(covariances))
         else:
-            covariances = covariances + ridge * np.eye(rows.X.shape[1])
+            covariances = covariances + ridge * np.eye(q)
             self.precisions_cholesky_ = self._factor(covariances)
 
     def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         P = self.precisions_cholesky_
-        diagonal = P if self.covariance == "diag" else np.diagonal(P, axis1=-2, axis2=-1)
+        diagonal = P if self.covariance_ == "diag" else np.diagonal(P, axis1=-2, axis2=-1)
         log_det = np.log(diagonal).sum(axis=-1)  # (C,), or one number for "tied"
         q = block.shape[1]
         distances = self._squared_distances(block)  # (b, C)
@@ -139,18 +150,18 @@ class GaussianHead(EmbeddingHead):
 
     def _squared_distances(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the squared Mahalanobis distance to each class, (b, C)."""
+        P = self.precisions_cholesky_
+        if self.covariance_ == "tied":
+            return np.asarray(cdist(block @ P, self.means_ @ P, "sqeuclidean"))
         deviations = block - self.means_[:, None]  # (C, b, q)
-        if self.covariance == "diag":
-            whitened = deviations * self.precisions_cholesky_[:, None]
-        else:
-            whitened = deviations @ self.precisions_cholesky_
+        whitened = deviations * P[:, None] if self.covariance_ == "diag" else deviations @ P
         squared: NDArray[np.float64] = np.einsum("cbq,cbq->cb", whitened, whitened).T
         return squared
 
     def _shrinkage(self, q: int) -> float:
         if isinstance(self.shrinkage, str):
             check_option(self.shrinkage, "shrinkage", ["auto"])
-            return 2.0 if self.covariance == "diag" else q + 1.0
+            return 2.0 if self.covariance_ == "diag" else q + 1.0
         return _non_negative(self.shrinkage, "shrinkage", ', or "auto"')
 
     def _factor(self, covariances: NDArray[np.float64]) -> NDArray[np.float64]:

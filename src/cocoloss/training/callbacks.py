@@ -68,16 +68,14 @@ class ProgressBar:
         self._progress = Progress(
             BarColumn(),
             TextColumn("epoch {task.completed}/{task.total}"),
-            TextColumn("loss {task.fields[loss]:.5f}"),
-            TextColumn("dispersity {task.fields[dispersity]:.4f}"),
+            TextColumn("loss {task.fields[loss]}"),
+            TextColumn("dispersity {task.fields[dispersity]}"),
             TimeRemainingColumn(),
             console=console,
             disable=not console.is_terminal,
             transient=False,
         )
-        self._task = self._progress.add_task(
-            "", total=n_epochs, loss=float("nan"), dispersity=float("nan")
-        )
+        self._task = self._progress.add_task("", total=n_epochs, loss="...", dispersity="...")
         self._measure = measure
         self._shown = 0.0
 
@@ -95,9 +93,9 @@ class ProgressBar:
 
     def __call__(self, epoch: Epoch) -> None:
         """Move the bar."""
-        fields: dict[str, Any] = {"loss": float(epoch.loss.mean())}
+        fields: dict[str, Any] = {"loss": f"{epoch.loss.mean():.5f}"}
         now = self._progress.get_time()
         if self._measure is not None and not self._progress.disable and now - self._shown > 0.5:
-            fields["dispersity"] = self._measure(epoch)
+            fields["dispersity"] = f"{self._measure(epoch):.4f}"
             self._shown = now
         self._progress.update(self._task, completed=epoch.number, **fields)

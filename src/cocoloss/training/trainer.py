@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cocoloss.exceptions import CoCoError
 from cocoloss.losses.base import Batch
 from cocoloss.training.batches import BatchSampler
 from cocoloss.training.callbacks import Callback, Epoch
@@ -197,7 +198,23 @@ def train(
     if validate is None:
         best = network.parameters.clone()
         best_epochs = np.array([len(curve) for curve in curves])
+    _check_converged(best, curves, scores)
     return Outcome(best, curves, scores, best_epochs)
+
+
+def _check_converged(
+    parameters: Tensor, curves: list[list[float]], scores: NDArray[np.float64]
+) -> None:
+    """Refuse weights that are no numbers, or that never had a score."""
+    lost = ~torch.isfinite(parameters).all(dim=1).cpu().numpy() | np.isinf(scores)
+    for k in np.flatnonzero(lost):
+        if not curves[k]:  # no epochs were asked for
+            continue
+        first = int(np.argmin(np.isfinite(curves[k])))
+        raise CoCoError(
+            f"training diverged: the loss is {curves[k][first]} in epoch {first + 1}; lower the "
+            f"learning rate, or clip the gradients"
+        )
 
 
 def _run_epoch(
