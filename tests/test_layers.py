@@ -19,6 +19,7 @@ LAYERS = [
     {"benchmark"},
     {"report"},
     {"cli"},
+    {"__main__"},
 ]
 LEVEL = {stage: level for level, stages in enumerate(LAYERS) for stage in stages}
 FOUNDATION = LAYERS[0]  # these few may know each other

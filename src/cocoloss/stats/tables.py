@@ -1,0 +1,204 @@
+"""Tables of results, wide or long, as one matrix of scores with names."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cocoloss._validation import as_float_array
+from cocoloss.exceptions import CoCoError
+from cocoloss.stats._scores import Floats, mean_scores
+
+LONG = ("dataset", "model", "score")
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """Scores of every model on every dataset.
+
+    Attributes
+    ----------
+    datasets, models : tuple of str
+        Names of the rows and of the columns.
+    scores : ndarray of shape (n_datasets, n_models)
+        NaN where there is no result. Means over the folds, if there are folds.
+    folds : tuple of ndarrays of shape (n_folds, n_models), or None
+        One array per dataset; their lengths may differ.
+    """
+
+    datasets: tuple[str, ...]
+    models: tuple[str, ...]
+    scores: Floats
+    folds: tuple[Floats, ...] | None = None
+
+    def rows(self, kept: NDArray[np.bool_]) -> "ScoreTable":
+        """Return the table of some of the datasets."""
+        places = np.flatnonzero(kept)
+        folds = None if self.folds is None else tuple(self.folds[i] for i in places)
+        names = tuple(self.datasets[i] for i in places)
+        return ScoreTable(names, self.models, self.scores[kept], folds)
+
+
+def read_scores(scores: Any) -> ScoreTable:
+    """Read a table of scores.
+
+    Parameters
+    ----------
+    scores : DataFrame, mapping or array-like
+        One of
+
+        - long: a frame with the columns ``dataset``, ``model``, ``score`` and, if there is more
+          than one score for a model on a dataset, ``fold``; other columns are not looked at;
+        - wide: a frame with one row per dataset, named by its index or a column ``dataset``, and
+          one column of numbers per model;
+        - a mapping from models to lists of scores;
+        - an array of shape (n_datasets, n_models).
+
+    Returns
+    -------
+    ScoreTable
+        With NaN where a long table has no row and a wide one no number.
+
+    Raises
+    ------
+    CoCoError
+        If a score is not a number or comes twice, names are missing or not unique, or there are
+        fewer than two models or two datasets.
+
+    Examples
+    --------
+    >>> from cocoloss.stats import read_scores
+    >>> read_scores({"ours": [0.9, 0.8], "theirs": [0.7, 0.9]}).models
+    ('ours', 'theirs')
+    """
+    if type(scores).__module__.partition(".")[0] == "polars":  # known without importing polars
+        scores = pd.DataFrame(scores.to_dict(as_series=False))
+    if isinstance(scores, Mapping):
+        try:
+            scores = pd.DataFrame(scores)
+        except ValueError as error:
+            raise CoCoError(f"scores must have one list per model, all as long: {error}") from error
+    if not isinstance(scores, pd.DataFrame):
+        table = _from_array(scores)
+    elif set(LONG) <= set(scores.columns):
+        table = _from_long(scores)
+    else:
+        table = _from_wide(scores)
+    if len(table.models) < 2:
+        raise CoCoError(f"scores has {len(table.models)} model(s); a comparison needs two or more")
+    if len(table.datasets) < 2:
+        raise CoCoError(
+            f"scores has {len(table.datasets)} dataset(s); a comparison over datasets needs two or "
+            f"more. For one dataset with folds, see significance_ranks and pairwise_p_values"
+        )
+    return table
+
+
+def _from_array(scores: Any) -> ScoreTable:
+    values = as_float_array(scores, "scores")
+    if values.ndim != 2:
+        raise CoCoError(
+            f"scores must have one row per dataset and one column per model, but has shape "
+            f"{values.shape}; for folds, give a frame with the columns {_listed(LONG)}, 'fold'"
+        )
+    datasets = tuple(f"dataset {i}" for i in range(1, len(values) + 1))
+    return ScoreTable(datasets, tuple(f"model {j}" for j in range(1, values.shape[1] + 1)), values)
+
+
+def _from_wide(frame: Any) -> ScoreTable:
+    present = [name for name in LONG if name in frame.columns]
+    if "model" in present or "score" in present:
+        missing = [name for name in LONG if name not in present]
+        raise CoCoError(
+            f"a long table has the columns {_listed(LONG)}, but {_listed(missing)} is missing; the "
+            f"columns are {_listed(frame.columns)}"
+        )
+    if "dataset" in present:
+        frame = frame.set_index("dataset")
+    models, datasets = _names(frame.columns, "model"), _names(frame.index, "dataset")
+    values = np.empty(frame.shape)
+    for place, model in enumerate(models):
+        values[:, place] = _numbers(frame.iloc[:, place], f"model {model!r}", datasets)
+    return ScoreTable(datasets, models, values)
+
+
+def _from_long(frame: Any) -> ScoreTable:
+    keys = [name for name in ("dataset", "fold", "model") if name in frame.columns]
+    for name in (*keys, "score"):
+        if list(frame.columns).count(name) > 1:
+            raise CoCoError(f"the column {name!r} comes twice")
+    for key in keys:
+        if frame[key].isna().any():
+            row = int(frame[key].isna().to_numpy().argmax())
+            raise CoCoError(f"row {row} (counted from 0) has no {key}; name it or leave it out")
+    _refuse_duplicates(frame, keys)
+    model_of, models = pd.factorize(frame["model"])  # in order of appearance
+    dataset_of, datasets = pd.factorize(frame["dataset"])
+    rows = range(len(frame))
+    scores = _numbers(frame["score"], "column 'score'", [f"row {row}" for row in rows])
+    with_folds = "fold" in keys
+    fold_of = (
+        frame.groupby(["dataset", "fold"], sort=False, observed=True).ngroup()
+        if with_folds
+        else dataset_of
+    )
+    fold_of = np.asarray(fold_of)
+    values = np.full((fold_of.max(initial=-1) + 1, len(models)), np.nan)
+    values[fold_of, model_of] = scores
+    names = _names(datasets, "dataset"), _names(models, "model")
+    if not with_folds:
+        return ScoreTable(*names, values)
+    owner = np.empty(len(values), dtype=np.intp)  # the dataset of each fold
+    owner[fold_of] = dataset_of
+    ends = np.cumsum(np.bincount(owner, minlength=len(datasets)))[:-1]
+    folds = tuple(np.split(values[np.argsort(owner, kind="stable")], ends))
+    return ScoreTable(*names, np.array([_means(rows) for rows in folds]), folds)
+
+
+def _means(folds: Floats) -> Floats:
+    """Return means over the folds; a model that lacks one fold has no mean."""
+    complete = ~np.isnan(folds).any(axis=0)
+    means = np.full(folds.shape[1], np.nan)
+    means[complete] = mean_scores(folds[:, complete])
+    return means
+
+
+def _refuse_duplicates(frame: Any, keys: list[str]) -> None:
+    again = frame.duplicated(keys)
+    if again.any():
+        cell = frame[again].iloc[0]
+        where = ", ".join(f"{key} '{cell[key]}'" for key in keys)
+        hint = "number all repeats as folds" if "fold" in keys else "add a column 'fold'"
+        raise CoCoError(
+            f"{int(again.sum())} score(s) come twice, the first for {where}; {hint}, or leave one "
+            f"of them out"
+        )
+
+
+def _numbers(column: Any, what: str, rows: Any) -> Floats:
+    """Return a column as floats, with NaN for gaps, or say which cell is not a number."""
+    converted = pd.to_numeric(column, errors="coerce")
+    bad = (converted.isna() & column.notna()).to_numpy()
+    if bad.any():
+        place = int(bad.argmax())
+        raise CoCoError(
+            f"scores must be numbers, but {what} has {column.iloc[place]!r} at {rows[place]}; "
+            f"leave a failed run empty"
+        )
+    return np.asarray(converted.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _names(labels: Iterable[Any], what: str) -> tuple[str, ...]:
+    names = tuple(str(label) for label in labels)
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise CoCoError(f"{what} names must differ, but these come twice: {_listed(twice)}")
+    return names
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return ", ".join(repr(name) for name in names)

@@ -1,0 +1,369 @@
+import itertools
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from cocoloss.exceptions import CoCoError
+from cocoloss.report.cd_diagram import cd_diagram, cd_diagram_tikz
+from cocoloss.stats import cliques, compare
+
+LONG = "HistGradientBoosting (class_weight='balanced', 500 trees, learning rate 0.1)"
+
+
+def shaped(ranks, different, *, names=None, test="wilcoxon"):
+    """Return a comparison with these average ranks and these differences."""
+    ranks, different = np.sort(np.asarray(ranks, dtype=float)), np.asarray(different, dtype=bool)
+    names = names or [f"model {j}" for j in range(len(ranks))]
+    scores = np.linspace(0.9, 0.1, len(ranks)) + np.zeros((30, 1))
+    base = compare(pd.DataFrame(scores, columns=names), test=test)
+    return replace(
+        base,
+        models=tuple(names),
+        average_ranks=pd.Series(ranks, index=names),
+        different=pd.DataFrame(different, names, names),
+        cliques=tuple(tuple(names[j] for j in group) for group in cliques(different)),
+    )
+
+
+def by_distance(ranks, distance, **options):
+    ranks = np.sort(np.asarray(ranks, dtype=float))
+    different = np.abs(np.subtract.outer(ranks, ranks)) > distance
+    base = shaped(ranks, different, test="nemenyi", **options)
+    return replace(base, critical_distance=distance)
+
+
+@st.composite
+def comparisons(draw, most=20):
+    k = draw(st.integers(2, most))
+    rank = st.one_of(st.integers(1, k).map(float), st.floats(1, k), st.floats(2, 2.01))
+    ranks = draw(st.lists(rank, min_size=k, max_size=k))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    density = draw(st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
+    upper = np.triu(rng.random((k, k)) < density, k=1)
+    return shaped(np.clip(ranks, 1, k), upper | upper.T)
+
+
+def lines_of(figure, kind):
+    (axes,) = figure.axes
+    return [line for line in axes.lines if line.get_gid().split("-")[0] == kind]
+
+
+def lane_of(figure, place):
+    """Return the x of the part of a model's line that runs down through the bars."""
+    (line,) = [x for x in lines_of(figure, "model") if x.get_gid() == f"model-{place}"]
+    return line.get_xdata()[-2]
+
+
+def text_boxes(figure):
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    (axes,) = figure.axes
+    return {t.get_text(): t.get_window_extent(renderer) for t in axes.texts}, figure.bbox
+
+
+def assert_texts_are_apart_and_inside(figure, n_models):
+    boxes, page = text_boxes(figure)
+    assert len(boxes) > n_models
+    for (one, a), (other, b) in itertools.combinations(boxes.items(), 2):
+        assert not a.overlaps(b), f"{one!r} overlaps {other!r}"
+    for text, box in boxes.items():
+        assert page.x0 <= box.x0, text
+        assert box.x1 <= page.x1, text
+        assert page.y0 <= box.y0, text
+        assert box.y1 <= page.y1, text
+
+
+@settings(deadline=None, max_examples=25)
+@given(comparisons())
+def test_a_thick_bar_touches_only_models_that_do_not_differ(comparison):
+    figure = cd_diagram(comparison)
+    lanes = [lane_of(figure, place) for place in range(comparison.n_models)]
+    for bar in lines_of(figure, "bar"):
+        left, right = bar.get_xdata()
+        touched = [j for j, x in enumerate(lanes) if left - 0.03 <= x <= right + 0.03]
+        assert len(touched) >= 2
+        for a, b in itertools.combinations(touched, 2):
+            assert not comparison.different.iloc[a, b]
+
+
+@settings(deadline=None, max_examples=25)
+@given(comparisons())
+def test_every_pair_that_does_not_differ_is_shown_and_no_other(comparison):
+    figure = cd_diagram(comparison)
+    lanes = [lane_of(figure, place) for place in range(comparison.n_models)]
+    shown = set()
+    for bar in lines_of(figure, "bar"):
+        left, right = bar.get_xdata()
+        members = [j for j, x in enumerate(lanes) if left <= x <= right]
+        shown |= set(itertools.combinations(members, 2))
+    for dots in lines_of(figure, "dots"):
+        members = [lanes.index(x) for x in dots.get_xdata()]
+        shown |= set(itertools.combinations(members, 2))
+    for a, b in itertools.combinations(range(comparison.n_models), 2):
+        assert ((a, b) in shown) == (not comparison.different.iloc[a, b])
+
+
+@settings(deadline=None, max_examples=25)
+@given(comparisons())
+def test_bars_never_overlap_and_stay_between_axis_and_names(comparison):
+    figure = cd_diagram(comparison)
+    bars = [*lines_of(figure, "bar"), *lines_of(figure, "dotted")]
+    for one, other in itertools.combinations(bars, 2):
+        (a, b), (c, d) = one.get_xdata(), other.get_xdata()
+        same_row = one.get_ydata()[0] == pytest.approx(other.get_ydata()[0])
+        assert not same_row or b < c or d < a
+    turns = [line.get_ydata()[-1] for line in lines_of(figure, "model")]
+    for bar in bars:
+        assert max(turns) < bar.get_ydata()[0] < 0
+
+
+@settings(deadline=None, max_examples=25)
+@given(comparisons())
+def test_lanes_keep_the_order_of_the_ranks_and_never_meet(comparison):
+    figure = cd_diagram(comparison)
+    lanes = [lane_of(figure, place) for place in range(comparison.n_models)]
+    assert all(b - a > 0.1 for a, b in itertools.pairwise(lanes))
+    for place, line in enumerate(
+        sorted(lines_of(figure, "model"), key=lambda x: x.get_xdata()[-2])
+    ):
+        assert line.get_gid() == f"model-{place}"
+
+
+def test_models_leave_the_axis_at_their_ranks():
+    figure = cd_diagram(by_distance([1.0, 2.5, 2.5, 4.0], 0.7))
+    starts = [line.get_xdata()[0] for line in lines_of(figure, "model")]
+    length = lines_of(figure, "axis")[0].get_xdata()[1]
+    assert starts == pytest.approx([0, length / 2, length / 2, length])
+
+
+def test_the_ruler_is_as_long_as_the_critical_distance():
+    figure = cd_diagram(by_distance([1.0, 2.0, 3.0, 4.0, 5.0], 0.719))
+    length = lines_of(figure, "axis")[0].get_xdata()[1]
+    (ruler,) = lines_of(figure, "critical")
+    assert np.ptp(ruler.get_xdata()) == pytest.approx(0.719 / 4 * length)
+    assert "CD = 0.719" in text_boxes(figure)[0]
+
+
+def test_there_is_no_ruler_without_a_critical_distance():
+    figure = cd_diagram(shaped([1, 2, 3], np.zeros((3, 3))))
+    assert not lines_of(figure, "critical")
+
+
+@pytest.mark.parametrize("test", ["nemenyi", "wilcoxon"])
+@pytest.mark.parametrize(
+    "ranks",
+    [
+        np.linspace(1, 20, 20),
+        np.full(20, 10.5),
+        np.full(20, 1.0),
+        np.full(20, 20.0),
+        np.repeat([1, 4, 10.5, 17, 20], 4),
+        10.5 + np.linspace(0, 1e-3, 20),
+    ],
+    ids=["even", "equal", "all first", "all last", "tied in fours", "nearly equal"],
+)
+@pytest.mark.parametrize("long", [False, True])
+def test_labels_never_overlap_with_20_models(ranks, long, test):
+    names = [f"{LONG} {j}" if long and j % 3 == 0 else f"gjpq{j}" for j in range(20)]
+    if test == "nemenyi":
+        comparison = by_distance(ranks, 3.8, names=names)
+    else:
+        comparison = shaped(ranks, np.zeros((20, 20)), names=names)
+    assert_texts_are_apart_and_inside(cd_diagram(comparison), 20)
+
+
+@settings(deadline=None, max_examples=25)
+@given(comparisons(), st.floats(5, 20), st.floats(1, 8))
+def test_labels_never_overlap_at_any_size(comparison, font_size, axis_width):
+    figure = cd_diagram(comparison, font_size=font_size, axis_width=axis_width)
+    assert_texts_are_apart_and_inside(figure, comparison.n_models)
+
+
+@pytest.mark.parametrize("k", [2, 3, 12, 13, 19, 21, 50, 100, 150])
+def test_any_number_of_models_is_drawn(k):
+    figure = cd_diagram(by_distance(np.linspace(1, k, k), k / 7))
+    assert_texts_are_apart_and_inside(figure, k)
+
+
+@pytest.mark.parametrize(("k", "distance"), [(2, 1.4), (3, 2.4), (10, 9.6)])
+def test_a_distance_longer_than_the_axis_stays_on_the_page(k, distance):
+    figure = cd_diagram(by_distance(np.linspace(1, k, k), distance))
+    (ruler,) = lines_of(figure, "critical")
+    assert max(ruler.get_xdata()) < figure.axes[0].get_xlim()[1]
+    assert_texts_are_apart_and_inside(figure, k)
+
+
+def test_the_best_model_is_on_the_top_left_with_its_rank():
+    figure = cd_diagram(by_distance([1.2, 2.4, 2.9, 3.5], 0.7, names=["a", "b", "c", "d"]))
+    boxes, _ = text_boxes(figure)
+    assert {"a  1.20", "b  2.40", "2.90  c", "3.50  d"} <= set(boxes)
+    assert boxes["a  1.20"].y0 > boxes["b  2.40"].y0
+    assert boxes["3.50  d"].y0 > boxes["2.90  c"].y0
+    assert boxes["a  1.20"].x1 < boxes["3.50  d"].x0
+    assert "average rank (1 is best)" in boxes
+
+
+def test_the_caption_says_what_was_tested_and_can_be_left_out():
+    comparison = by_distance([1, 2, 3, 4], 0.7)
+    said = next(t for t in text_boxes(cd_diagram(comparison))[0] if "Nemenyi" in t)
+    assert said.startswith("Nemenyi, alpha = 0.05, 30 datasets; Friedman p =")
+    assert not any("Nemenyi" in t for t in text_boxes(cd_diagram(comparison, caption=False))[0])
+
+
+def test_dotted_lines_are_explained_even_without_a_caption():
+    gap = shaped([1, 2, 3], [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    assert any("with a dot" in text for text in text_boxes(cd_diagram(gap, caption=False))[0])
+    plain = shaped([1, 2, 3], np.zeros((3, 3)))
+    assert not any("with a dot" in text for text in text_boxes(cd_diagram(plain))[0])
+
+
+def test_a_dollar_in_a_name_is_a_dollar():
+    figure = cd_diagram(by_distance([1, 2], 0.5, names=["$x^2$", "a\n  b"]))
+    boxes, _ = text_boxes(figure)
+    assert "$x^2$  1.00" in boxes
+    assert "2.00  a b" in boxes
+    assert not figure.axes[0].texts[0].get_parse_math()
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf", ".SVG"])
+def test_the_same_comparison_gives_the_same_file(tmp_path, suffix):
+    scores = np.random.default_rng(0).normal(size=(20, 6))
+    for name in ("one", "two"):
+        cd_diagram(compare(scores), tmp_path / f"{name}{suffix}")
+    one, two = ((tmp_path / f"{name}{suffix}").read_bytes() for name in ("one", "two"))
+    assert one == two
+    assert len(one) > 1000
+    starts = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
+    assert one.startswith(starts[suffix.lower()])
+
+
+def test_a_file_has_no_date(tmp_path):
+    cd_diagram(by_distance([1, 2], 0.5), tmp_path / "a.svg")
+    assert not re.search(r"\d{4}-\d{2}-\d{2}T", (tmp_path / "a.svg").read_text())
+
+
+def test_the_style_of_the_user_neither_changes_the_file_nor_is_changed(tmp_path):
+    comparison = by_distance([1, 2, 3], 0.7)
+    cd_diagram(comparison, tmp_path / "plain.svg")
+    with mpl.rc_context({"font.size": 30, "savefig.bbox": "tight", "lines.linewidth": 9}):
+        before = dict(mpl.rcParams)
+        cd_diagram(comparison, tmp_path / "styled.svg")
+        assert dict(mpl.rcParams) == before
+    assert (tmp_path / "plain.svg").read_bytes() == (tmp_path / "styled.svg").read_bytes()
+
+
+def test_pyplot_is_not_touched(tmp_path):
+    code = (
+        "import sys\n"
+        "from cocoloss.report.cd_diagram import cd_diagram\n"
+        "from cocoloss.stats import compare\n"
+        f"cd_diagram(compare([[1, 2], [2, 3]]), {str(tmp_path / 'a.png')!r})\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_dots_per_inch_make_a_larger_picture(tmp_path):
+    comparison = by_distance([1, 2, 3], 0.7)
+    sizes = []
+    for dpi in (100, 200):
+        cd_diagram(comparison, tmp_path / "a.png", dpi=dpi)
+        header = (tmp_path / "a.png").read_bytes()[16:24]
+        sizes.append(int.from_bytes(header[:4], "big"))
+    assert sizes[1] == pytest.approx(2 * sizes[0], abs=2)
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a", "a.svg.txt"])
+def test_refuses_other_formats(tmp_path, name):
+    with pytest.raises(CoCoError, match=r"must end in \.svg, \.png, \.pdf"):
+        cd_diagram(by_distance([1, 2], 0.5), tmp_path / name)
+
+
+@pytest.mark.parametrize("options", [{"font_size": 0}, {"axis_width": -1}])
+def test_refuses_impossible_sizes(options):
+    with pytest.raises(CoCoError, match="must be a positive number"):
+        cd_diagram(by_distance([1, 2], 0.5), **options)
+
+
+def test_refuses_a_place_that_cannot_be_written(tmp_path):
+    with pytest.raises(CoCoError, match="there is no folder"):
+        cd_diagram(by_distance([1, 2], 0.5), tmp_path / "nowhere" / "a.svg")
+
+
+def test_says_how_to_get_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.backends", None)
+    with pytest.raises(CoCoError, match=r"needs matplotlib; install it.*cd_diagram_tikz"):
+        cd_diagram(by_distance([1, 2], 0.5))
+
+
+def tikz_points(line):
+    return [(float(x), float(y)) for x, y in re.findall(r"\(([-\d.]+),([-\d.]+)\)", line)]
+
+
+@settings(deadline=None, max_examples=25)
+@given(comparisons(most=12))
+def test_tikz_shows_the_same_pairs(comparison):
+    code = cd_diagram_tikz(comparison).splitlines()
+    models = [tikz_points(x) for x in code if r"\draw[]" in x and x.count("--") > 1]
+    lanes = [path[-2][0] for path in models]
+    assert len(lanes) == comparison.n_models
+    shown = set()
+    for line in code:
+        if "line width=2pt" in line:
+            (left, _), (right, _) = tikz_points(line)
+            members = [j for j, x in enumerate(lanes) if left <= x <= right]
+            shown |= set(itertools.combinations(members, 2))
+    dots = {}
+    for line in code:
+        if r"\fill" in line:
+            ((x, y),) = tikz_points(line)
+            dots.setdefault(y, []).append(lanes.index(x))
+    for line in code:
+        if "dotted" in line:
+            (left, y), (right, _) = tikz_points(line)
+            members = [j for j in dots[y] if left <= lanes[j] <= right]
+            shown |= set(itertools.combinations(members, 2))
+    for a, b in itertools.combinations(range(comparison.n_models), 2):
+        assert ((a, b) in shown) == (not comparison.different.iloc[a, b])
+
+
+def test_tikz_escapes_names():
+    names = [r"a_b & 50% {x} #1 $y$ ^~\ <|>", "plain"]
+    code = cd_diagram_tikz(by_distance([1, 2], 0.5, names=names))
+    escaped = (
+        r"a\_b \& 50\% \{x\} \#1 \$y\$ \textasciicircum{}\textasciitilde{}\textbackslash{} "
+        r"\textless{}\textbar{}\textgreater{}"
+    )
+    assert escaped in code
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.text(max_size=12), min_size=2, max_size=5, unique_by=str.strip))
+def test_tikz_is_well_formed_whatever_the_names(names):
+    names = [f"{name}{j}" for j, name in enumerate(names)]
+    ranks = range(1, len(names) + 1)
+    code = cd_diagram_tikz(by_distance(ranks, 0.5, names=names))
+    assert code.startswith(r"\begin{tikzpicture}")
+    assert code.endswith("\\end{tikzpicture}\n")
+    bare = code.replace(r"\{", "").replace(r"\}", "")
+    assert bare.count("{") == bare.count("}")
+    assert not re.search(r"(?<!\\)[%#&$]", bare)
+    for line in code.splitlines()[1:-1]:
+        assert line.endswith(";")
+
+
+def test_tikz_has_the_ruler_and_the_ranks():
+    code = cd_diagram_tikz(by_distance([1.97, 2.65, 2.65, 3.2, 4.53], 0.719))
+    assert "CD = 0.719" in code
+    assert "model 0~~1.97" in code
+    assert "4.53~~model 4" in code
+    assert "average rank (1 is best)" in code
+    assert "Nemenyi" not in cd_diagram_tikz(by_distance([1, 2], 0.5), caption=False)

@@ -1,0 +1,160 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from cocoloss.exceptions import CoCoError
+from cocoloss.stats import corrected_t, holm, rank_models, significance_ranks
+
+score_tables = arrays(float, (5, 4), elements=st.integers(0, 5).map(float))
+
+
+def close_models(seed):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(10, 5)) * 0.02 + rng.uniform(0.7, 0.8, 5)
+
+
+def printed_ranks(folds, alpha=0.05):
+    """Rank as the paper says: 1 plus the number of models that are significantly better."""
+    n_models = folds.shape[1]
+    pairs = [(i, j) for i in range(n_models) for j in range(i + 1, n_models)]
+    raw = [stats.wilcoxon(folds[:, i] - folds[:, j], method="exact").pvalue for i, j in pairs]
+    p_value = dict(zip(pairs, holm(raw), strict=True))
+    ranks = []
+    for i in range(n_models):
+        better = 0
+        for j in range(n_models):
+            if i != j and p_value[min(i, j), max(i, j)] < alpha:
+                better += folds[:, j].mean() > folds[:, i].mean()
+        ranks.append(1 + better)
+    return ranks
+
+
+@given(score_tables)
+def test_rank_is_the_number_of_better_models_and_half_the_equal_ones(scores):
+    ranks = rank_models(scores)
+    for row, row_ranks in zip(scores, ranks, strict=True):
+        for score, rank in zip(row, row_ranks, strict=True):
+            assert rank == 0.5 + sum(row > score) + sum(row == score) / 2
+
+
+@given(score_tables)
+def test_competition_rank_is_one_and_the_number_of_better_models(scores):
+    ranks = rank_models(scores, ties="competition")
+    assert ranks.tolist() == [[1 + sum(row > score) for score in row] for row in scores]
+
+
+@pytest.mark.parametrize("ties", ["average", "competition"])
+@given(score_tables)
+def test_lower_is_better_turns_the_order_round(ties, scores):
+    lower = rank_models(scores, higher_is_better=False, ties=ties)
+    assert lower.tolist() == rank_models(-scores, ties=ties).tolist()
+
+
+def test_one_is_best():
+    assert rank_models([[0.9, 0.1, 0.5]]).tolist() == [[1, 3, 2]]
+    assert rank_models([[0.9, 0.1, 0.5]], higher_is_better=False).tolist() == [[3, 1, 2]]
+
+
+def test_scores_that_differ_by_rounding_only_tie():
+    assert 0.1 + 0.2 != 0.3
+    assert rank_models([[0.1 + 0.2, 0.3, 0.1]]).tolist() == [[1.5, 1.5, 3]]
+    assert rank_models([[0.3 + 1e-10, 0.3, 0.1]]).tolist() == [[1, 2, 3]]
+
+
+def test_infinite_scores_are_ranked():
+    assert rank_models([[1.0, np.inf, -np.inf, np.inf]]).tolist() == [[3, 1.5, 4, 1.5]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_significance_ranks_are_the_printed_ones(seed):
+    assert significance_ranks(close_models(seed)).tolist() == printed_ranks(close_models(seed))
+
+
+def test_the_examples_of_that_test_are_not_all_trivial():
+    assert max(len(set(significance_ranks(close_models(seed)))) for seed in range(20)) > 2
+
+
+def test_a_rank_counts_better_models_and_not_places():
+    # The first and the second tie, the second and the third tie, the first beats the third.
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(20, 1))
+    folds = base + rng.normal(size=(20, 3)) * [0.3, 0.9, 0.3] + [1.0, 0.7, 0.5]
+    assert significance_ranks(folds).tolist() == [1, 1, 2]
+    assert significance_ranks(folds, ties="average").tolist() == [1.5, 1.5, 3]
+
+
+@given(st.integers(0, 300))
+def test_average_ranks_over_folds_always_have_the_same_sum(seed):
+    folds = np.random.default_rng(seed).normal([0, 1, 1, 2, 2], size=(10, 5))
+    assert significance_ranks(folds, ties="average").sum() == 15
+
+
+def test_models_that_never_differ_are_all_first():
+    folds = np.repeat(np.linspace(0, 1, 10)[:, None], 4, axis=1)
+    assert significance_ranks(folds).tolist() == [1, 1, 1, 1]
+    assert significance_ranks(folds, ties="average").tolist() == [2.5] * 4
+
+
+def test_lower_is_better_over_folds():
+    folds = np.random.default_rng(0).normal(size=(10, 3)) * 0.01 + [0.1, 0.2, 0.3]
+    assert significance_ranks(folds).tolist() == [3, 2, 1]
+    assert significance_ranks(folds, higher_is_better=False).tolist() == [1, 2, 3]
+
+
+def test_the_corrected_t_test_may_decide_and_takes_five_folds():
+    folds = np.random.default_rng(0).normal(size=(5, 2)) * 0.01 + [0.9, 0.8]
+    assert corrected_t(*folds.T).p_value < 0.05
+    assert significance_ranks(folds, test="corrected_t").tolist() == [1, 2]
+    # With half of all rows tested in each fold the same scores say much less.
+    assert significance_ranks(folds, test="corrected_t", test_fraction=0.98).tolist() == [1, 1]
+
+
+def test_refuses_five_folds():
+    with pytest.raises(CoCoError, match=r"over 5 folds can never reach p < 0\.05.*0\.0625"):
+        significance_ranks(np.random.default_rng(0).normal(size=(5, 3)))
+
+
+def test_refuses_so_many_models_that_nothing_could_be_significant():
+    perfect = np.arange(10.0)[:, None] * 0.001 + np.arange(8.0)
+    with pytest.raises(CoCoError, match=r"8 models and 10 folds.*0\.0547.*Use 11 or more folds"):
+        significance_ranks(perfect)
+    assert significance_ranks(perfect[:, :7]).tolist() == [7, 6, 5, 4, 3, 2, 1]
+    eleven = np.arange(11.0)[:, None] * 0.001 + np.arange(8.0)
+    assert significance_ranks(eleven).tolist() == [8, 7, 6, 5, 4, 3, 2, 1]
+
+
+def test_refuses_a_level_out_of_reach():
+    two = np.arange(6.0)[:, None] * [1.0, 2.0]
+    with pytest.raises(CoCoError, match=r"alpha = 0\.01.*Use 8 or more folds"):
+        significance_ranks(two, alpha=0.01)
+
+
+@pytest.mark.parametrize("ranks", [rank_models, significance_ranks])
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ([[0.1, np.nan]] * 10, r"no number for \w+ 0, model 1"),
+        ([[0.1]] * 10, "1 model"),
+        ([0.1, 0.2], r"shape \(2,\)"),
+        (np.zeros((0, 3)), "has no"),
+    ],
+)
+def test_refuses_tables_with_gaps_and_of_other_shapes(ranks, scores, message):
+    with pytest.raises(CoCoError, match=message):
+        ranks(scores)
+
+
+@pytest.mark.parametrize("ranks", [rank_models, significance_ranks])
+def test_refuses_unknown_ties(ranks):
+    with pytest.raises(CoCoError, match="ties must be one of 'average', 'competition'"):
+        ranks(np.zeros((10, 2)), ties="dense")
+
+
+def test_refuses_fold_scores_without_a_mean():
+    folds = np.random.default_rng(0).normal(size=(10, 2))
+    folds[0, 0], folds[1, 0] = np.inf, -np.inf
+    with pytest.raises(CoCoError, match="infinite with both signs"):
+        significance_ranks(folds)
