@@ -1,0 +1,163 @@
+"""``cocoloss fit``: a table in, a model file out."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cocoloss.cli import options
+
+
+@click.command()
+@options.table_file
+@options.target_option
+@options.model_option
+@options.out_option("MODEL", required=True, help="Where to save the model, such as model.coco.")
+@click.option(
+    "--tune",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Try N settings by cross-validation first; the default settings are the first of them.",
+)
+@click.option("--epochs", type=click.IntRange(min=1), help="At most so many; 100 if left out.")
+@click.option("--members", type=click.IntRange(min=1), help="Networks to average; 6 if left out.")
+@click.option(
+    "--priors",
+    type=click.Choice(["uniform", "empirical"]),
+    default="uniform",
+    show_default=True,
+    help="Count all classes alike, or as often as they occur.",
+)
+@options.seed_option
+@options.json_option
+def fit(
+    file: Path,
+    how: dict[str, Any],
+    target: str,
+    drop: tuple[str, ...],
+    model: str,
+    out: Path,
+    tune: int,
+    epochs: int | None,
+    members: int | None,
+    priors: str,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Learn a model from a table and save it.
+
+    Columns may be numbers, categories, dates and booleans, with gaps. The file holds weights, no
+    rows; it is safe to send and to open.
+
+    \b
+    cocoloss fit customers.csv --target churned --out churn.coco
+    """
+    import time  # noqa: PLC0415
+
+    from cocoloss.files.whole import check_can_write  # noqa: PLC0415
+
+    check_can_write(out)  # before the work
+    table = options.read_labelled(file, target, drop, how)
+    given = {"max_iter": epochs, "n_members": members}
+    estimator = options.make_model(
+        model,
+        random_state=seed,
+        priors=priors,
+        verbose=options.is_terminal() and not as_json,
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    started = time.perf_counter()
+    tuned: dict[str, Any] | None = None
+    with options.notes_for_warnings():
+        if tune:
+            tuned = _tune(estimator, table, tune, seed)
+            estimator.set_params(**tuned["params"])
+        estimator.fit(table.X, table.y)
+    seconds = time.perf_counter() - started
+    estimator.save(out)
+    facts = _facts(estimator, table, out, seconds) | ({"tuned": tuned} if tuned else {})
+    if as_json:
+        options.print_json(facts)
+    else:
+        _print(facts)
+
+
+def _tune(estimator: Any, table: options.Labelled, n_trials: int, seed: int) -> dict[str, Any]:
+    """Return the best settings, with a bar that shows the best so far."""
+    from rich.console import Console  # noqa: PLC0415 - heavy
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from sklearn.base import clone  # noqa: PLC0415
+
+    from cocoloss.benchmark.tuning import tune_classifier  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("setting {task.completed}/{task.total}"),
+        BarColumn(),
+        TextColumn("best balanced accuracy {task.fields[best]:.4f}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("", total=n_trials, best=float("nan"))
+
+        def show(number: int, score: float, best: float) -> None:  # noqa: ARG001
+            progress.update(bar, completed=number + 1, best=best)
+
+        quiet = clone(estimator).set_params(verbose=False)
+        result = tune_classifier(
+            quiet, table.X, table.y, n_trials=n_trials, random_state=seed, on_trial=show
+        )
+    return {
+        "params": result.best_params,
+        "balanced_accuracy": result.best_score,
+        "trials": n_trials,
+    }
+
+
+def _facts(estimator: Any, table: options.Labelled, out: Path, seconds: float) -> dict[str, Any]:
+    labels, counts = _counts(table.y)
+    preprocessor = estimator.preprocessor_
+    return {
+        "model": str(out),
+        "bytes": out.stat().st_size,
+        "class": type(estimator).__name__,
+        "rows": len(table.X),
+        "columns": len(table.X.columns),
+        "features": preprocessor.n_features_out_,
+        "dropped_columns": preprocessor.dropped_columns_,
+        "classes": dict(zip(labels, counts, strict=True)),
+        "members": len(estimator.heads_),
+        "epochs": estimator.n_iter_,
+        "seconds": round(seconds, 3),
+    }
+
+
+def _counts(y: Any) -> tuple[list[str], list[int]]:
+    import numpy as np  # noqa: PLC0415
+
+    labels, counts = np.unique(np.asarray(y), return_counts=True)
+    return [str(label) for label in labels.tolist()], counts.tolist()
+
+
+def _print(facts: dict[str, Any]) -> None:
+    dropped = facts["dropped_columns"]
+    classes = options.some_of(f"{name} ({count:,})" for name, count in facts["classes"].items())
+    click.echo(f"rows      {facts['rows']:,}")
+    used = facts["columns"] - len(dropped)
+    click.echo(f"columns   {used:,} used, as {facts['features']:,} numbers")
+    if dropped:
+        click.echo(
+            f"          left out: {options.some_of(f'{n} ({why})' for n, why in dropped.items())}"
+        )
+    click.echo(f"classes   {classes}")
+    click.echo(
+        f"trained   {facts['members']} networks, {facts['epochs']} epochs, {facts['seconds']:.1f} s"
+    )
+    if "tuned" in facts:
+        tuned = facts["tuned"]
+        click.echo(
+            f"tuned     {tuned['trials']} settings; balanced accuracy "
+            f"{tuned['balanced_accuracy']:.4f} in cross-validation"
+        )
+    click.echo(f"saved     {facts['model']} ({facts['bytes'] / 1000:,.0f} kB)")

@@ -1,0 +1,172 @@
+"""``cocoloss predict`` and ``cocoloss embed``: a model and a table in, a row for each row out."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cocoloss.cli import options
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CHUNK_NUMBERS = 2**20  # numbers of a table held at once; embeddings and answers come on top
+FEWEST_ROWS = 1000
+MODEL = click.argument("model", type=click.Path(path_type=Path))
+KEEP = click.option(
+    "--keep", multiple=True, metavar="COLUMN", help="Copy a column of the table, such as its id."
+)
+
+
+@click.command()
+@MODEL
+@options.table_file
+@options.out_option("FILE", help="CSV, TSV or Parquet, also .gz; standard output if left out.")
+@click.option("--proba", is_flag=True, help="Add the probability of each class.")
+@click.option("--outliers", is_flag=True, help="Add how strange each row is: larger is stranger.")
+@KEEP
+def predict(
+    model: Path,
+    file: Path,
+    how: dict[str, Any],
+    out: Path | None,
+    proba: bool,
+    outliers: bool,
+    keep: tuple[str, ...],
+) -> None:
+    """Predict the class of each row of a table.
+
+    Columns are found by their names, in any order; further ones do not matter.
+
+    \b
+    cocoloss predict churn.coco new.csv --out predictions.csv --proba
+    """
+
+    def answer(classifier: Any, X: "pd.DataFrame") -> "pd.DataFrame":
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        names = [f"probability_{label}" for label in classifier.classes_.tolist()]
+        if proba:
+            P = classifier.predict_proba(X)
+            columns = {"prediction": classifier.classes_[P.argmax(axis=1)]}
+            columns |= dict(zip(names, P.T, strict=True))
+        else:
+            columns = {"prediction": classifier.predict(X)}
+        if outliers:
+            columns["outlier_score"] = classifier.outlier_score(X)
+        return pd.DataFrame(columns, index=X.index)
+
+    _answer_rows(model, file, how, out, keep, answer, needs=_needs(proba, outliers))
+
+
+@click.command()
+@MODEL
+@options.table_file
+@options.out_option("FILE", help="CSV, TSV or Parquet, also .gz; standard output if left out.")
+@KEEP
+def embed(
+    model: Path,
+    file: Path,
+    how: dict[str, Any],
+    out: Path | None,
+    keep: tuple[str, ...],
+) -> None:
+    """Write the embedding of each row of a table.
+
+    Inner products of embeddings are the learnt similarity: 1 within a class, where the network
+    has learnt all, and -1/(C-1) between two of C classes.
+
+    \b
+    cocoloss embed churn.coco customers.csv --out embedding.parquet --keep id
+    """
+
+    def answer(classifier: Any, X: "pd.DataFrame") -> "pd.DataFrame":
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        names = classifier.get_feature_names_out()
+        return pd.DataFrame(classifier.transform(X), columns=names, index=X.index)
+
+    _answer_rows(model, file, how, out, keep, answer, needs=[])
+
+
+def _needs(proba: bool, outliers: bool) -> list[tuple[str, str]]:
+    return [
+        *([("predict_proba", "--proba")] if proba else []),
+        *([("outlier_score", "--outliers")] if outliers else []),
+    ]
+
+
+def _answer_rows(
+    model: Path,
+    file: Path,
+    how: dict[str, Any],
+    out: Path | None,
+    keep: tuple[str, ...],
+    answer: Callable[[Any, "pd.DataFrame"], "pd.DataFrame"],
+    *,
+    needs: list[tuple[str, str]],
+) -> None:
+    """Read, answer and write part by part, so that a table need not fit into memory."""
+    from cocoloss.data import iter_tables, write_table  # noqa: PLC0415 - heavy
+    from cocoloss.estimators import load  # noqa: PLC0415
+    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+    from cocoloss.files.whole import check_can_write  # noqa: PLC0415
+
+    if out is not None:
+        check_can_write(out)
+    classifier = load(model)
+    for method, option in needs:
+        if not hasattr(classifier, method):
+            raise CoCoError(f"{option} is not for this model: its head has no {method}")
+    width = max(classifier.n_features_in_, classifier.layer_sizes_[0], 1)
+    rows = max(FEWEST_ROWS, CHUNK_NUMBERS // width)
+
+    text = _columns_of_text(classifier, file, how, keep)
+
+    def answers() -> Iterator["pd.DataFrame"]:
+        import pandas as pd  # noqa: PLC0415
+
+        for part in _ahead(iter_tables(file, rows=rows, text=text, **how)):
+            answered = answer(classifier, part)
+            yield pd.concat([part[list(keep)], answered], axis=1) if keep else answered
+
+    with options.notes_for_warnings():
+        if out is None:
+            for i, part in enumerate(answers()):
+                click.echo(part.to_csv(index=False, header=i == 0), nl=False)
+        else:
+            write_table(answers(), out)
+
+
+def _ahead(parts: Iterator["pd.DataFrame"]) -> Iterator["pd.DataFrame"]:
+    """Read the next part while this one is worked on."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, parts, None)
+        while (part := coming.result()) is not None:
+            coming = reader.submit(next, parts, None)
+            yield part
+
+
+def _columns_of_text(
+    classifier: Any, file: Path, how: dict[str, Any], keep: tuple[str, ...]
+) -> list[str]:
+    """Return the columns to read as they stand: categories and identifiers, also if of digits."""
+    from cocoloss.data import iter_tables  # noqa: PLC0415 - heavy
+    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+    from cocoloss.preprocessing.kinds import CATEGORY  # noqa: PLC0415
+
+    names = list(next(iter_tables(file, rows=1, **how)).columns)
+    preprocessor = classifier.preprocessor_
+    kinds = preprocessor.kinds_ if getattr(preprocessor, "matched_by_name_", False) else {}
+    for wanted, why in ((kinds, "the model needs"), (keep, "--keep asks for")):
+        lacking = [repr(name) for name in wanted if name not in names]
+        if lacking:
+            raise CoCoError(
+                f"{file} lacks columns that {why}: {options.some_of(lacking)}; "
+                f"it has {options.some_of(names)}"
+            )
+    categories = [name for name, kind in kinds.items() if kind == CATEGORY]
+    return categories + [name for name in keep if name not in kinds]

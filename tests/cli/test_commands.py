@@ -1,0 +1,175 @@
+"""What each command does when all is well."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cocoloss
+from cocoloss.benchmark.evaluation import evaluate_models
+
+FAST = ("--epochs", 3)
+
+
+def test_fit_says_what_it_did_and_saves_a_model(run, table, tmp_path):
+    out = tmp_path / "m.coco"
+    result = run("fit", table, "--target", "kind", "--out", out, *FAST, "--drop", "id")
+    for words in ("rows      150", "columns   4 used", "ant (", "6 networks, 3 epochs", str(out)):
+        assert words in result.output
+    assert type(cocoloss.load(out)).__name__ == "CoCoClassifier"
+
+
+@pytest.mark.parametrize(
+    ("name", "cls"),
+    [
+        ("coco", "CoCoClassifier"),
+        ("dr", "DotRegressionClassifier"),
+        ("ce", "CrossEntropyClassifier"),
+    ],
+)
+def test_fit_knows_three_models(run, table, tmp_path, name, cls):
+    out = tmp_path / "m.coco"
+    args = ("fit", table, "--target", "kind", "--model", name, "--out", out, "--json", *FAST)
+    facts = json.loads(run(*args, "--members", 1, "--priors", "empirical").stdout)
+    assert facts["class"] == cls
+    assert facts["members"] == 1
+    assert facts["rows"] == 150
+    assert sum(facts["classes"].values()) == 150
+    assert facts["bytes"] == out.stat().st_size
+    assert cocoloss.load(out).priors == "empirical"
+
+
+def test_the_same_seed_gives_the_same_file(run, table, tmp_path):
+    paths = [tmp_path / f"{i}.coco" for i in range(3)]
+    for path, seed in zip(paths, (1, 1, 2), strict=True):
+        run("fit", table, "--target", "kind", "--out", path, *FAST, "--seed", seed)
+    first, again, other = (path.read_bytes() for path in paths)
+    assert first == again
+    assert first != other
+
+
+def test_tuning_tries_settings_and_keeps_the_best(run, table, tmp_path):
+    args = ("fit", table, "--target", "kind", "--out", tmp_path / "m.coco", "--tune", 2, "--json")
+    facts = json.loads(run(*args, "--epochs", 2, "--members", 1).stdout)
+    assert facts["tuned"]["trials"] == 2
+    model = cocoloss.load(tmp_path / "m.coco")
+    for name, value in facts["tuned"]["params"].items():
+        np.testing.assert_equal(
+            getattr(model, name), tuple(value) if name.startswith("hidden") else value
+        )
+
+
+def test_predict_gives_what_the_model_says(run, table, frame, model, tmp_path):
+    expected = cocoloss.load(model)
+    out = tmp_path / "p.csv"
+    run("predict", model, table, "--out", out, "--proba", "--outliers", "--keep", "id")
+    found = pd.read_csv(out)
+    assert found["id"].tolist() == frame["id"].tolist()
+    assert found["prediction"].tolist() == expected.predict(frame).tolist()
+    columns = [f"probability_{label}" for label in expected.classes_]
+    np.testing.assert_allclose(found[columns], expected.predict_proba(frame), atol=1e-9)
+    np.testing.assert_allclose(found["outlier_score"], expected.outlier_score(frame), rtol=1e-9)
+
+
+def test_predict_writes_to_standard_output_if_there_is_no_file(run, table, frame, model):
+    lines = run("predict", model, table).stdout.splitlines()
+    assert lines[0] == "prediction"
+    assert lines[1:] == cocoloss.load(model).predict(frame).tolist()
+
+
+def test_long_tables_are_answered_part_by_part(run, table, frame, model, tmp_path, monkeypatch):
+    whole, parts = tmp_path / "whole.csv", tmp_path / "parts.csv"
+    run("predict", model, table, "--out", whole, "--proba")
+    monkeypatch.setattr("cocoloss.cli.predict.CHUNK_NUMBERS", 1)
+    monkeypatch.setattr("cocoloss.cli.predict.FEWEST_ROWS", 7)
+    run("predict", model, table, "--out", parts, "--proba")
+    assert parts.read_text() == whole.read_text()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".tsv", ".csv.gz"])
+def test_embed_writes_the_embedding_in_any_format(run, table, frame, model, tmp_path, suffix):
+    out = tmp_path / f"e{suffix}"
+    run("embed", model, table, "--out", out)
+    separator = "\t" if suffix == ".tsv" else ","
+    found = pd.read_parquet(out) if suffix == ".parquet" else pd.read_csv(out, sep=separator)
+    expected = cocoloss.load(model)
+    assert found.columns.tolist() == expected.get_feature_names_out().tolist()
+    np.testing.assert_allclose(found, expected.transform(frame), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("change", ["parquet", "semicolon", "latin", "shuffled", "gz"])
+def test_the_same_table_in_another_form_gets_the_same_answer(
+    run, frame, model, tmp_path, table, change
+):
+    other = tmp_path / {"parquet": "t.parquet", "gz": "t.csv.gz"}.get(change, "t.csv")
+    changed = frame.assign(city=frame["city"].where(frame["city"] != "Łódź", "Bern"))
+    plain = tmp_path / "plain.csv"
+    changed.to_csv(plain, index=False)
+    if change == "parquet":
+        changed.to_parquet(other)
+    elif change == "semicolon":
+        changed.to_csv(other, index=False, sep=";", decimal=",")
+    elif change == "latin":
+        changed.to_csv(other, index=False, encoding="latin-1")
+    elif change == "shuffled":
+        changed[["kind", "alive", "seen", "city", "size"]].assign(more=1).to_csv(other, index=False)
+    else:
+        changed.to_csv(other, index=False)
+    assert run("predict", model, other).stdout == run("predict", model, plain).stdout
+
+
+def test_evaluate_prints_what_cross_validation_gives(run, table, frame):
+    args = ("evaluate", table, "--target", "kind", "--drop", "id", "--folds", 3, *FAST)
+    found = json.loads(run(*args, "--model", "coco", "--model", "ksvm", "--json").stdout)
+    X, y = frame.drop(columns=["id", "kind"]), frame["kind"]
+    expected = evaluate_models(X, y, ["coco", "ksvm"], n_folds=3, network_options={"max_iter": 3})
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours["model"] == theirs.model
+        assert ours["balanced_accuracy"] == pytest.approx(theirs.mean("balanced_accuracy"))
+        assert len(ours["folds"]["accuracy"]) == 3
+    assert found[1]["log_loss"] is None
+    assert found[0]["dispersity"] > 0
+
+
+def test_evaluate_prints_a_table_of_five_models(run, table):
+    output = run("evaluate", table, "--target", "kind", "--folds", 3, *FAST).stdout
+    for name in ("CoCo", "dot regression", "cross-entropy", "random forest", "kernel SVM"):
+        assert name in output
+    assert "3 folds; classes count alike for every model" in output
+
+
+def test_report_writes_a_page(run, table, tmp_path):
+    out = tmp_path / "r.html"
+    args = ("report", table, "--target", "kind", "--out", out, *FAST, "--embedding-dim", 2)
+    facts = json.loads(run(*args, "--json").stdout)
+    assert facts["n_train"] + facts["n_test"] == 150
+    page = out.read_text()
+    assert page.lower().startswith("<!doctype html>")
+    assert "insects.csv" in page
+
+
+def test_demo_compares_five_models_on_two_data_sets(run, tmp_path):
+    out = tmp_path / "pages"
+    output = run("demo", "--out", out, "--folds", 2, "--epochs", 2).stdout
+    assert "breast cancer: 569 rows" in output
+    assert "digits: 1,797 rows" in output
+    assert output.count("random forest") == 2
+    assert sorted(path.name for path in out.iterdir()) == ["breast-cancer.html", "digits.html"]
+
+
+def test_notes_go_to_standard_error_and_results_to_standard_output(run, frame, tmp_path):
+    path = tmp_path / "gaps.csv"
+    frame.assign(kind=frame["kind"].where(frame.index > 4)).to_csv(path, index=False)
+    result = run("fit", path, "--target", "kind", "--out", tmp_path / "m.coco", "--json", *FAST)
+    assert "note: left out 5 rows whose kind is not known" in result.stderr
+    assert json.loads(result.stdout)["rows"] == 145
+
+
+def test_help_tells_every_command(run):
+    output = run("--help").stdout
+    for command in ("fit", "predict", "embed", "evaluate", "report", "demo"):
+        assert f"\n  {command} " in output
+        assert "Usage" in run(command, "--help").stdout
+    assert run().stdout == output
+    assert cocoloss.__version__ in run("--version").stdout

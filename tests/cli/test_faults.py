@@ -1,0 +1,206 @@
+"""Wrong arguments, bad files, faults: one clear line, a non-zero exit, nothing half-written."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+TABLES = {
+    "duplicate headers": (b"a,b,b\n1,2,x\n3,4,y\n", "b"),
+    "no header": (b"1.5,2.5,3\n4.5,5.5,6\n7.5,8.5,9\n", "header"),
+    "ragged rows": (b"a,b,y\n1,2,x\n3,4\n5,6,y\n", "line 3"),
+    "only a header": (b"a,b,y\n", "row"),
+    "empty": (b"", "empty"),
+    "a web page": (b"<!DOCTYPE html><html><body>404</body></html>", "web page|HTML"),
+    "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "not a table|picture|PNG"),
+    "a pickle": (
+        b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00]\x94(K\x01K\x02e.",
+        "not a table|pickle",
+    ),
+    "a workbook": (b"PK\x03\x04" + bytes(100), "zip|workbook|archive"),
+    "no such target": (b"a,b\n1,x\n2,z\n", "no column 'y'"),
+    "one class": (b"a,y\n1,x\n2,x\n3,x\n", "one class|only"),
+    "a target without a value": (b"a,y\n1,\n2,\n", "empty"),
+    "a target that is a number": (
+        b"a,y\n" + b"".join(b"%d,%d.5\n" % (i, i) for i in range(40)),
+        "quantity|class",
+    ),
+    "nothing but the target": (b"y\nx\nz\nx\n", "column"),
+    "constant columns": (b"a,b,y\n1,1,x\n1,1,z\n1,1,x\n1,1,z\n", "no column is left"),
+}
+
+
+@pytest.mark.parametrize("command", ["fit", "evaluate", "report"])
+@pytest.mark.parametrize("name", TABLES)
+def test_files_that_cannot_be_learnt_from_are_one_clear_line(refused, tmp_path, name, command):
+    content, words = TABLES[name]
+    path, out = tmp_path / "t.csv", tmp_path / "out.html"
+    path.write_bytes(content)
+    args = [] if command == "evaluate" else ["--out", out]
+    line = refused(command, path, "--target", "y", *args)
+    assert pd.Series([line]).str.contains(words).all(), line
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\ufeffa,b,y\n1,Zürich,x\n2,Genf,z\n3,Bern,x\n4,Genf,z\n".encode(),
+        "a;b;y\n1,5;Zürich;x\n2;Genf;z\n3;Bern;x\n4;Genf;z\n".encode("latin-1"),
+        b"a\tb\ty\n1\tu\tx\n2\tv\tz\n3\tu\tx\n4\tv\tz\n",
+        "a|b|y\n1|u|x\n2|v|z\n3|u|x\n4|v|z\n".encode("utf-16"),
+    ],
+)
+def test_marks_encodings_and_separators_are_found(run, tmp_path, content):
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    output = run("fit", path, "--target", "y", "--out", tmp_path / "m.coco", "--epochs", 1).output
+    assert "rows      4" in output
+    assert "x (2), z (2)" in output
+
+
+def test_ten_thousand_columns_are_learnt(run, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(20, 10_000)).round(2)).add_prefix("c")
+    frame.assign(y=["a", "b"] * 10).to_csv(tmp_path / "t.csv", index=False)
+    args = ("fit", tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "m.coco")
+    assert "10,000 used" in run(*args, "--epochs", 1, "--members", 1).output
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["fti", "t.csv"], "no command 'fti'; did you mean 'fit'?"),
+        (["fit", "t.csv"], "Missing option '--target'"),
+        (["fit", "t.csv", "--targte", "y"], "Did you mean '--target'?"),
+        (["fit"], "Missing argument 'FILE'"),
+        (["fit", "t.csv", "--target", "y", "--out", "m", "--epochs", "many"], "'many'"),
+        (["fit", "t.csv", "--target", "y", "--out", "m", "--epochs", "0"], "0"),
+        (["fit", "t.csv", "--target", "y", "--out", "m", "--model", "svm"], "svm"),
+        (["evaluate", "t.csv", "--target", "y", "--folds", "1"], "1"),
+    ],
+)
+def test_wrong_arguments_are_one_clear_line(refused, args, words):
+    line = refused(*args, code=2)
+    assert words in line
+    assert "--help)" in line
+
+
+def test_a_missing_table_or_model_is_told(refused, table, model, tmp_path):
+    assert "there is no file" in refused("predict", tmp_path / "no.coco", table)
+    assert "there is no file" in refused("predict", model, tmp_path / "no.csv")
+    assert "not a cocoloss model file" in refused("predict", table, table)
+    assert "not a table" in refused("predict", model, model)
+    assert "folder" in refused("predict", model, tmp_path)
+
+
+def test_columns_that_the_model_needs_are_named(refused, frame, model, tmp_path):
+    path = tmp_path / "t.csv"
+    frame.drop(columns=["size", "city"]).to_csv(path, index=False)
+    line = refused("predict", model, path)
+    assert "lacks columns that the model needs: 'size', 'city'" in line
+
+
+def test_a_column_of_another_type_is_named(refused, frame, model, tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "p.csv"
+    frame.assign(size="large").to_csv(path, index=False)
+    assert "'size'" in refused("predict", model, path, "--out", out)
+    assert not out.exists()
+
+
+def test_what_a_head_has_not_is_told_before_the_work(refused, table, tmp_path):
+    from cocoloss import CoCoClassifier  # noqa: PLC0415
+
+    frame = pd.read_csv(table)
+    linear = CoCoClassifier(head="ridge", max_iter=1).fit(frame[["size"]], frame["kind"])
+    linear.save(tmp_path / "m.coco")
+    assert "--proba is not for this model" in refused(
+        "predict", tmp_path / "m.coco", table, "--proba"
+    )
+
+
+@pytest.mark.parametrize("command", ["fit", "report", "predict", "embed"])
+def test_places_that_cannot_be_written_are_told_before_the_work(
+    refused, table, model, tmp_path, command, monkeypatch
+):
+    monkeypatch.setattr("cocoloss.data.read_table", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("cocoloss.data.iter_tables", lambda *_, **__: 1 / 0)
+    first = [model, table] if command in {"predict", "embed"} else [table, "--target", "kind"]
+    assert "it is a folder" in refused(command, *first, "--out", tmp_path)
+    assert "make it first" in refused(command, *first, "--out", tmp_path / "no" / "x.csv")
+    locked = tmp_path / "locked.csv"
+    locked.write_text("old")
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda p, mode: Path(p) != locked and real(p, mode))
+    assert "read-only" in refused(command, *first, "--out", locked)
+    assert locked.read_text() == "old"
+
+
+def test_a_file_that_is_there_is_replaced(run, table, model, tmp_path):
+    out = tmp_path / "p.csv"
+    out.write_text("old")
+    run("predict", model, table, "--out", out)
+    assert out.read_text().startswith("prediction\n")
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "report"])
+def test_a_full_disk_is_told_and_leaves_nothing(
+    refused, table, model, tmp_path, command, monkeypatch
+):
+    def full(fd):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    first = [model, table] if command == "predict" else [table, "--target", "kind", "--epochs", 1]
+    line = refused(
+        command, *first, "--out", tmp_path / "x.html" if command == "report" else tmp_path / "x.csv"
+    )
+    assert "the disk is full" in line
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("command", ["fit", "evaluate", "report"])
+def test_ctrl_c_stops_at_once_and_leaves_nothing(table, tmp_path, command):
+    out = [] if command == "evaluate" else ["--out", str(tmp_path / "m.coco")]
+    args = [command, str(table), "--target", "kind", "--epochs", "1000000", *out]
+    code = (
+        "import sys, cocoloss.training.trainer as t\n"
+        "run = t._run_epoch\n"
+        "def told(*a, **k):\n    print('epoch', flush=True)\n    return run(*a, **k)\n"
+        "t._run_epoch = told\n"
+        "from cocoloss.cli import main\nmain(sys.argv[1:])"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"epoch\n"
+    process.send_signal(signal.SIGINT)
+    started = time.monotonic()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.decode().strip() == "stopped; nothing was left half-written"
+    assert time.monotonic() - started < 30
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(table, model):
+    command = [sys.executable, "-m", "cocoloss", "predict", str(model), str(table), "--proba"]
+    writer = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    writer.stdout.close()
+    errors = writer.stderr.read()
+    writer.stderr.close()
+    assert writer.wait() == 1  # as click ends it, without a word
+    assert errors == b""
+
+
+def test_what_nobody_foresaw_is_one_line_too(refused, table, monkeypatch):
+    monkeypatch.setattr("cocoloss.data.read_table", lambda *_, **__: 1 / 0)
+    line = refused("evaluate", table, "--target", "kind")
+    assert "ZeroDivisionError: division by zero (COCOLOSS_TRACEBACK=1 shows where" in line
