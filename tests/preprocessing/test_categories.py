@@ -128,6 +128,15 @@ def test_codes_are_the_same_category_as_integer_float_and_text():
         np.testing.assert_array_equal(result, [[0, 1, 0]])
 
 
+def test_white_space_around_a_category_does_not_count():
+    names, matrix = encode(["good", "good ", " bad", "fair", b"fair\n"])
+    assert names == ["a_bad", "a_fair", "a_good"]
+    np.testing.assert_array_equal(matrix.argmax(axis=1), [2, 2, 0, 1, 1])
+    preprocessor = TablePreprocessor().fit(pd.DataFrame({"a": ["x", "y", "z"]}))
+    new = pd.DataFrame({"a": pd.Categorical([" y"])})
+    np.testing.assert_array_equal(preprocessor.transform(new), [[0, 1, 0]])
+
+
 def test_text_and_numbers_may_stand_in_one_column():
     names, matrix = encode(pd.Series([1, "x", 2.5, b"y"], dtype=object))
     assert names == ["a_1", "a_2.5", "a_x", "a_y"]

@@ -110,3 +110,75 @@ def test_a_constant_date_is_dropped():
     preprocessor = TablePreprocessor().fit(frame)
     assert preprocessor.dropped_columns_ == {"a": "constant"}
     assert preprocessor.n_features_out_ == 1
+
+
+def written(form):
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(0, 900, 3), "D")
+    return days, pd.DataFrame({"a": days.strftime(form)})
+
+
+@pytest.mark.parametrize(
+    ("form", "kept"),
+    [
+        ("%d.%m.%Y", {}),
+        ("%d.%m.%Y %H:%M", {}),
+        ("%Y/%m/%d", {}),
+        ("%d/%m/%Y", {"a": "%d/%m/%Y"}),
+        ("%m/%d/%Y", {"a": "%m/%d/%Y"}),
+        ("%m-%d-%Y %H:%M:%S", {"a": "%m/%d/%Y"}),
+    ],
+)
+def test_written_dates_are_read_and_so_at_prediction(form, kept):
+    days, frame = written(form)
+    preprocessor = TablePreprocessor().fit(frame)
+    assert preprocessor.kinds_ == {"a": "date"}
+    assert preprocessor.forms_ == kept
+    expected = TablePreprocessor().fit_transform(pd.DataFrame({"a": days}))
+    np.testing.assert_array_equal(preprocessor.transform(frame), expected)
+    np.testing.assert_array_equal(preprocessor.transform(frame[:2]), expected[:2])  # 01/01, 04/01
+    dates_too = pd.DataFrame({"a": days[:2]})
+    np.testing.assert_array_equal(preprocessor.transform(dates_too), expected[:2])
+
+
+def test_days_and_months_of_one_digit_and_hours_too_are_read():
+    _, matrix = fit(["1.2.2024 9:30", "13.11.2024 10:00", "2.2.2024"])
+    _, expected = fit(pd.to_datetime(["2024-02-01 09:30", "2024-11-13 10:00", "2024-02-02 00:00"]))
+    np.testing.assert_array_equal(matrix, expected)
+
+
+def test_marks_of_a_gap_are_gaps_among_dates():
+    _, matrix = fit([*DAYS, "n/a"])
+    np.testing.assert_array_equal(matrix, fit(pd.to_datetime([*DAYS, None]))[1])
+    _, matrix = fit(pd.Series([*map(dt.date.fromisoformat, DAYS), "?"], dtype=object))
+    np.testing.assert_array_equal(matrix, fit(pd.to_datetime([*DAYS, None]))[1])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["01/02/2024", "03/04/2024", "12/12/2024"],  # which is the day?
+        ["13/01/2024", "01/13/2024"],
+        ["31.12.24", "30.11.24"],
+        ["31.02.2024", "01.03.2024"],
+    ],
+)
+def test_dates_that_are_not_clear_are_categories_and_warned_of(values):
+    with pytest.warns(UserWarning, match=r"look like dates.*such as '.*pandas\.to_datetime"):
+        preprocessor, _ = fit(values)
+    assert preprocessor.kinds_ == {"a": "category"}
+
+
+def test_dates_that_are_not_clear_and_nearly_all_differ_are_dropped_and_warned_of():
+    values = [f"{day:02}/{month:02}/2024" for day in range(1, 13) for month in range(1, 13)]
+    frame = pd.DataFrame({"a": values, "b": range(144)})
+    with pytest.warns(UserWarning, match=r"dropped 'a' \(text.*look like dates.*'01/01/2024'\)"):
+        TablePreprocessor().fit(frame)
+
+
+def test_the_order_of_day_and_month_is_not_guessed_at_prediction():
+    preprocessor, _ = fit(DAYS)
+    with pytest.raises(CoCoError, match=r"held dates.*'2024-01-31'.*'31/12/2024'"):
+        preprocessor.transform(pd.DataFrame({"a": ["31/12/2024"]}))
+    by_month, _ = fit(["12/31/2024", "01/02/2024"])
+    with pytest.raises(CoCoError, match=r"held dates.*'01/31/2024'.*'31/12/2024'"):
+        by_month.transform(pd.DataFrame({"a": ["31/12/2024"]}))

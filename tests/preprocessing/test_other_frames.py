@@ -81,7 +81,7 @@ def test_a_lazy_polars_frame_must_be_collected():
 
 def test_a_polars_series_is_no_table():
     pl = pytest.importorskip("polars")
-    with pytest.raises(CoCoError, match="Reshape your data"):
+    with pytest.raises(CoCoError, match=r"one dimension.*Pass X\.to_frame"):
         TablePreprocessor().fit(pl.Series([1, 2]))
 
 

@@ -29,19 +29,32 @@ def test_none_builds_a_converter_that_only_converts():
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [(np.nan, "contains NaN"), (np.inf, "contains infinity"), ("a", "could not convert string")],
+    [
+        (np.nan, r"gaps \(NaN\), such as in column 'x1'; use preprocess='auto'"),
+        (np.inf, "infinite values.* column 'x1'; use preprocess='auto'"),
+        (1e300, "too large for float32"),
+        ("many", "column 'x1' holds 'many', which is no number; use preprocess='auto'"),
+        (pd.Timestamp("2024-01-01"), "column 'x1' holds Timestamp.*which is no number"),
+    ],
 )
 def test_the_converter_refuses_what_is_no_finite_number(value, message):
-    X = np.array([[1.0], [value]], dtype=object)
-    with pytest.raises(ValueError, match=message):
+    X = np.array([[1.0, 2.0], [3.0, value]], dtype=object)
+    with pytest.raises(CoCoError, match=message):
         make_preprocessor(None).fit(X)
-    with pytest.raises(ValueError, match=message):
-        make_preprocessor(None).fit([[1.0], [2.0]]).transform(X)
+    with pytest.raises(CoCoError, match=message):
+        make_preprocessor(None).fit([[1.0, 3.0], [2.0, 3.0]]).transform(X)
 
 
-def test_the_converter_names_its_columns_as_they_came():
-    frame = pd.DataFrame({"a": [1, 2], "b": [3, 4]})
-    assert FloatConverter().fit(frame).get_feature_names_out().tolist() == ["a", "b"]
+def test_the_converter_finds_and_names_its_columns_as_they_came():
+    frame = pd.DataFrame({"a": [1, 2], "b": [True, False], "c": ["1.5", "3"]})
+    converter = FloatConverter().fit(frame)
+    assert converter.get_feature_names_out().tolist() == ["a", "b", "c"]
+    expected = [[1, 1, 1.5], [2, 0, 3]]
+    np.testing.assert_array_equal(converter.transform(frame), expected)
+    np.testing.assert_array_equal(converter.transform(frame[["c", "a", "b"]]), expected)
+    numbers = frame[["a", "b"]].astype(float)
+    swapped = FloatConverter().fit(numbers).transform(numbers[["b", "a"]])
+    np.testing.assert_array_equal(swapped, numbers)
 
 
 def test_a_transformer_is_cloned():
@@ -116,9 +129,10 @@ def test_fitted_state_is_plain():
             "category": pd.Categorical([1, 2, 3]),
             "boolean": [True, False, None],
             "date": pd.to_datetime(["2020-01-01", "2020-02-05", "2020-03-01"]),
+            "form": ["$1,200", "$3", "?"],
         }
     )
-    state = vars(TablePreprocessor().fit(frame))
+    state = vars(make_preprocessor("auto", "CoCoClassifier").fit(frame))
     assert {name for name, value in state.items() if not is_plain(value)} == set()
 
 

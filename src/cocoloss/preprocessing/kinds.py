@@ -1,19 +1,21 @@
 """What kind a column is, judged by its dtype and, where that says nothing, by its content."""
 
-import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.api import types
 
-from cocoloss.preprocessing.values import (
-    Distinct,
-    complex_error,
-    distinct,
-    parse_dates,
-    parse_numbers,
+from cocoloss.preprocessing.dates import find_order, look_like_dates
+from cocoloss.preprocessing.numerals import (
+    DECIMAL_COMMA,
+    are_digits,
+    are_gap_marks,
+    find_form,
+    have_leading_zeros,
 )
+from cocoloss.preprocessing.values import Distinct, complex_error, distinct
 
 NUMBER = "number"
 DATE = "date"
@@ -36,19 +38,39 @@ KIND_OF_OBJECTS = {
     "timedelta": DURATION,
     "timedelta64": DURATION,
 }
-ISO_DATE = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
 
-# Identifiers and free text: many values, nearly all different, longer than a code.
+# Text among numbers is a gap where it is this rare; else the column is a category.
+NUMBERS_MIN_SHARE = 0.95
+NUMBERS_MIN_COUNT = 20
+
+# Identifiers and free text: many values, nearly all different, longer than a code or too many.
 TEXT_MIN_DISTINCT = 20
 TEXT_MIN_DISTINCT_SHARE = 0.9
 TEXT_MIN_LENGTH = 5
 
 
-def kind_of(series: Any, name: str) -> str:
-    """Return the kind of a column: number, date, duration, boolean, category or text.
+class Finding(NamedTuple):
+    """What a column turned out to be."""
+
+    kind: str
+    form: str = ""  # how its numbers or dates are written, where that is not the plain way
+    remark: str = ""  # what the user should know: why it is text, or what speaks against the kind
+
+
+def find_kind(series: Any, name: str, max_categories: int) -> Finding:
+    """Say whether a column is numbers, dates, durations, booleans, a category or text.
 
     A categorical dtype is a category whether or not it is ordered, because readers of nominal
     data often set the flag. Integers are numbers.
+
+    Parameters
+    ----------
+    series : pandas.Series
+        The column.
+    name : str
+        Its name, for the errors.
+    max_categories : int
+        With more values than this, nearly all different, even short ones are text.
 
     Raises
     ------
@@ -60,63 +82,84 @@ def kind_of(series: Any, name: str) -> str:
     Examples
     --------
     >>> import pandas as pd
-    >>> kind_of(pd.Series(["1.5", "3", None]), "a")
-    'number'
-    >>> kind_of(pd.Series([1, 2], dtype="category"), "b")
+    >>> find_kind(pd.Series(["$1.5", "$1,300", "?"]), "a", 64)
+    Finding(kind='number', form='$1,234.5', remark='')
+    >>> find_kind(pd.Series([1, 2], dtype="category"), "b", 64).kind
     'category'
     """
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype | pd.IntervalDtype):
-        return CATEGORY
+        return Finding(CATEGORY)
     if types.is_complex_dtype(dtype):
         raise complex_error(name)
     if types.is_bool_dtype(dtype):
-        return BOOLEAN
+        return Finding(BOOLEAN)
     if types.is_numeric_dtype(dtype):
-        return NUMBER
+        return Finding(NUMBER)
     if types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
-        return DATE
+        return Finding(DATE)
     if types.is_timedelta64_dtype(dtype):
-        return DURATION
-    return _kind_of_objects(distinct(series, name))
+        return Finding(DURATION)
+    return _find_kind_of_objects(distinct(series, name), max_categories)
 
 
-def _kind_of_objects(column: Distinct) -> str:
-    found = types.infer_dtype(column.values, skipna=False)
-    if found in KIND_OF_OBJECTS:
-        return KIND_OF_OBJECTS[found]
-    if not np.isnan(parse_numbers(column.values)).any():
-        return NUMBER
-    if _are_iso_dates(column):
-        return DATE
-    return TEXT if _looks_like_text(column) else CATEGORY
+def _find_kind_of_objects(column: Distinct, max_categories: int) -> Finding:
+    kind = KIND_OF_OBJECTS.get(types.infer_dtype(column.values, skipna=False))
+    if kind is not None:
+        return Finding(kind)
+    is_mark = are_gap_marks(column.values)
+    if is_mark.all():
+        return Finding(CATEGORY)
+    found = _look_for_quantity(column.values[~is_mark], column.counts[~is_mark])
+    if found.kind != CATEGORY or not _looks_like_text(column, max_categories):
+        return found
+    more = f"and {found.remark}" if found.remark else f"such as {column.values[0]!r}"
+    return Finding(TEXT, remark=f"text: nearly every value differs, {more}")
 
 
-def _are_iso_dates(column: Distinct) -> bool:
-    if not all(isinstance(value, str) and ISO_DATE.match(value) for value in column.values):
-        return False
-    return not np.isnan(parse_dates(column.values)).any()
+def _look_for_quantity(values: NDArray[Any], counts: NDArray[np.intp]) -> Finding:
+    """Say which quantity a column is, or else that it is a category, and what speaks against it."""
+    kind = KIND_OF_OBJECTS.get(types.infer_dtype(values, skipna=False))
+    if kind is not None and kind != BOOLEAN:
+        return Finding(kind)
+    found = _look_for_numbers(values, counts)
+    if found.kind == NUMBER:
+        return found
+    order = find_order(values)
+    if order is not None:
+        return Finding(DATE, order)
+    if look_like_dates(values):
+        remark = f"they look like dates, but cannot be read for sure, such as {values[0]!r}"
+        return Finding(CATEGORY, remark=remark)
+    return found
 
 
-def _looks_like_text(column: Distinct) -> bool:
+def _look_for_numbers(values: NDArray[Any], counts: NDArray[np.intp]) -> Finding:
+    """Say that a column is numbers, or else a category, and what speaks against it."""
+    form, fits = find_form(values, counts)
+    zeros = have_leading_zeros(values)
+    if zeros.any():  # a code, such as a postcode
+        if are_digits(values):
+            return Finding(CATEGORY)
+        fits &= ~zeros
+    n_fit, n_cells = int(counts[fits].sum()), int(counts.sum())
+    odd = values[np.argmin(fits)]
+    if fits.all():
+        return Finding(NUMBER, form)
+    strays_are_few = n_fit >= max(NUMBERS_MIN_COUNT, NUMBERS_MIN_SHARE * n_cells)
+    if strays_are_few and not zeros.any() and DECIMAL_COMMA not in form:
+        return Finding(NUMBER, form, f"such as {odd!r}")
+    if 2 * n_fit > n_cells and len(values) > TEXT_MIN_DISTINCT:
+        return Finding(CATEGORY, remark=f"most values are numbers, but not {odd!r}")
+    return Finding(CATEGORY)
+
+
+def _looks_like_text(column: Distinct, max_categories: int) -> bool:
     n_distinct = len(column.values)
-    n_present = int((column.codes >= 0).sum())
-    if n_distinct <= TEXT_MIN_DISTINCT or n_distinct < TEXT_MIN_DISTINCT_SHARE * n_present:
+    if n_distinct <= TEXT_MIN_DISTINCT:
         return False
+    if n_distinct < TEXT_MIN_DISTINCT_SHARE * int(column.counts.sum()):
+        return False
+    if n_distinct > max_categories:
+        return True
     return float(np.mean([len(str(value)) for value in column.values])) >= TEXT_MIN_LENGTH
-
-
-def text_reason(column: Distinct) -> str:
-    """Say why a column counts as text, and which value keeps it from being numeric if it nearly is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> text_reason(Distinct(np.arange(3), np.array(["1.5", "2.5", "?"], dtype=object)))
-    "text: nearly every value differs, and not all are numbers, such as '?'"
-    """
-    is_number = ~np.isnan(parse_numbers(column.values))
-    if is_number.mean() > 0.5:
-        odd = column.values[np.argmin(is_number)]
-        return f"text: nearly every value differs, and not all are numbers, such as {odd!r}"
-    return f"text: nearly every value differs, such as {column.values[0]!r}"

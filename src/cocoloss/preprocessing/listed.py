@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from cocoloss.exceptions import CoCoError
+from cocoloss.preprocessing.remarks import some_of
 from cocoloss.preprocessing.tables import Table
 
 FROM_DTYPE = "from_dtype"
@@ -48,6 +49,6 @@ def listed_categories(listed: Any, table: Table) -> set[str]:
         else:
             raise CoCoError(
                 f"categorical_features lists {entry!r}, but the columns are "
-                f"{', '.join(table.names)}; give names or positions from 0"
+                f"{some_of(table.names)}; give names or positions from 0"
             )
     return result

@@ -14,37 +14,26 @@ from sklearn.utils.validation import check_is_fitted
 
 from cocoloss._validation import check_integer
 from cocoloss.exceptions import CoCoError
-from cocoloss.preprocessing.categories import OneHot
+from cocoloss.preprocessing.category_columns import TOO_RARE, fit_one_hots, one_hot_codes
+from cocoloss.preprocessing.columns import RemembersColumns
 from cocoloss.preprocessing.cycles import cycle_names, varying_cycles, write_cycles
 from cocoloss.preprocessing.kinds import (
     BOOLEAN,
     CATEGORY,
     DATE,
-    DURATION,
     NUMBER,
     TEXT,
-    kind_of,
-    text_reason,
+    Finding,
+    find_kind,
 )
 from cocoloss.preprocessing.listed import FROM_DTYPE, listed_categories
-from cocoloss.preprocessing.scaling import NumberScaler, find_twins
+from cocoloss.preprocessing.quantities import QUANTITIES, read_quantities
+from cocoloss.preprocessing.remarks import how_to_call, some_reasons, warn_of_findings
+from cocoloss.preprocessing.scaling import NumberScaler
 from cocoloss.preprocessing.tables import Table, read_table
-from cocoloss.preprocessing.values import (
-    UNSEEN,
-    category_codes,
-    category_keys,
-    days,
-    distinct,
-    numbers,
-    seconds,
-    truth_codes,
-)
-
-QUANTITIES = {NUMBER: numbers, DATE: days, DURATION: seconds}  # kind -> reader to float64
-TRUTH_KEYS = ["False", "True"]
 
 
-class TablePreprocessor(TransformerMixin, BaseEstimator):
+class TablePreprocessor(RemembersColumns, TransformerMixin, BaseEstimator):
     """Turn a table of any kind into a finite float32 matrix for a neural network.
 
     Each column is treated by its kind:
@@ -63,12 +52,25 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
 
     A column is a category if its dtype is categorical (ordered or not), if
     ``categorical_features`` lists it, or if it holds anything but numbers, booleans, dates and
-    durations. Python objects and text are numbers if every value parses as one, and dates if
-    every value is in ISO 8601. Blank text is a gap.
+    durations. White space around a category does not count. Blank text is a gap. Whole numbers are
+    numbers, even where they count nothing, such as identifiers: leave those out of the table.
+
+    Text is read as
+
+    - numbers, if every value is one: plain, with thousands (1,234.50), with decimal commas (51,20)
+      where that is the only reading, or all with the same of the signs $ € £ ¥ ₹ %. Codes of digits
+      of which any begins with 0, such as 01000, are categories. Other text is a gap where at least
+      95 % of the cells, and 20 of them, are numbers; a warning names it.
+    - dates, if every value is one: in ISO 8601, with dots (31.12.2024), or with slashes or dashes
+      (12/31/2024) where some value tells day from month.
+
+    In numbers and dates ``?``, ``-``, ``--``, ``.``, ``na``, ``n/a``, ``#n/a``, ``null``, ``none``,
+    ``missing`` and ``unknown``, in any case, are gaps.
 
     Columns that are constant, empty or equal to an earlier one are dropped silently. Identifiers
     and free text, where nearly every value differs, are dropped with a warning, unless they are
-    listed or of categorical dtype.
+    listed or of categorical dtype. A warning also names columns that are taken as categories
+    although most values are numbers, or look like dates.
 
     Parameters
     ----------
@@ -93,6 +95,10 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         Whether the table had names, by which columns are found again.
     kinds_ : dict of str to str
         The kind of each column in use.
+    forms_ : dict of str to str
+        How text is written where that is not the plain way: as ``"$1,234.5"`` or ``"%m/%d/%Y"``.
+    stray_columns_ : list of str
+        Columns of numbers that held other text; in these it is a gap, in others an error.
     dropped_columns_ : dict of str to str
         Why the other columns are not.
     scaler_ : NumberScaler
@@ -129,8 +135,6 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
            [ 1.27,  0.  ,  0.  ,  1.  ,  0.  ,  1.  ]], dtype=float32)
     """
 
-    feature_names_in_: NDArray[np.object_]  # not there after fitting on a table without names
-
     def __init__(
         self,
         *,
@@ -163,50 +167,40 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
             If ``X`` is sparse, or holds dicts, lists or other containers.
         """
         check_integer(self.max_categories, "max_categories", minimum=2)
-        table = read_table(X, type(self).__name__)
-        kinds = self._kinds(table)
-        dropped = {
-            name: text_reason(distinct(table.column(j), name))
-            for j, name in enumerate(table.names)
-            if kinds[name] == TEXT
-        }
-        texts = list(dropped)
-        where = {name: j for j, name in enumerate(table.names)}
+        table = read_table(X, self._speaker())
+        findings = self._find_kinds(table)
+        kinds = {name: finding.kind for name, finding in findings.items()}
+        forms = {name: finding.form for name, finding in findings.items() if finding.form}
+        strays = [name for name, f in findings.items() if f.kind == NUMBER and f.remark]
+        dropped = {name: f.remark for name, f in findings.items() if f.kind == TEXT}
 
-        quantities = [name for name in table.names if kinds[name] in QUANTITIES]
-        matrix = _matrix(table, quantities, kinds, where)
-        scaler, used, reasons = NumberScaler.fit(matrix, quantities)
+        quantities = {name: kind for name, kind in kinds.items() if kind in QUANTITIES}
+        where = {name: j for j, name in enumerate(table.names)}
+        matrix = read_quantities(table, where, quantities, forms, strays)
+        scaler, used, reasons = NumberScaler.fit(matrix, list(quantities))
         dropped |= reasons
         cycles = {
-            quantities[j]: varying_cycles(matrix[:, j])
-            for j in used
-            if kinds[quantities[j]] == DATE
+            name: varying_cycles(matrix[:, j])
+            for j, (name, kind) in enumerate(quantities.items())
+            if kind == DATE and j in used
         }
-        one_hots, reasons = self._fit_categories(table, kinds)
+        categories = {name: kind for name, kind in kinds.items() if kind in {BOOLEAN, CATEGORY}}
+        one_hots, reasons = fit_one_hots(table, categories, self.max_categories)
         dropped |= reasons
 
         width = scaler.width + 2 * sum(map(len, cycles.values()))
         width += sum(one_hot.width for one_hot in one_hots.values())
         if width == 0:
-            raise CoCoError(
-                f"no column is left to learn from (n_samples = {table.n_rows}): "
-                f"{_list_reasons(dropped)}"
-            )
+            few = ", as there is but one sample" if table.n_rows == 1 else ""
+            raise CoCoError(f"no column is left to learn from{few}: {some_reasons(dropped)}")
+        self._remember(table)
         self.scaler_, self.cycles_, self.one_hots_ = scaler, cycles, one_hots
-        self.column_names_ = table.names
-        self.matched_by_name_ = table.named
         self.kinds_ = {name: kinds[name] for name in table.names if name not in dropped}
+        self.forms_ = {name: form for name, form in forms.items() if name not in dropped}
+        self.stray_columns_ = [name for name in strays if name not in dropped]
         self.dropped_columns_ = {name: dropped[name] for name in table.names if name in dropped}
-        self.n_features_in_ = table.n_columns
         self.n_features_out_ = width
-        self._set_feature_names(table)
-        if texts:
-            warnings.warn(
-                f"dropped {_list_reasons({name: dropped[name] for name in texts})}. List a column "
-                f"in categorical_features to keep it, or turn it into numbers first",
-                UserWarning,
-                stacklevel=2,
-            )
+        self._warn(findings)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -228,25 +222,19 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
             If columns lack, or a column holds what it did not hold in fit.
         """
         check_is_fitted(self, "n_features_out_")
-        table = read_table(X, type(self).__name__)
-        where = self._find_columns(table)
+        table = read_table(X, self._speaker())
+        where = self._find(table, self.kinds_)
         out = np.zeros((table.n_rows, self.n_features_out_), dtype=np.float32)
-        quantities = [name for name, kind in self.kinds_.items() if kind in QUANTITIES]
-        matrix = _matrix(table, quantities, self.kinds_, where)
-        self.scaler_.transform(matrix, out[:, : self.scaler_.width])
+        quantities = {name: kind for name, kind in self.kinds_.items() if kind in QUANTITIES}
+        matrix = read_quantities(table, where, quantities, self.forms_, self.stray_columns_)
         end = self.scaler_.width
+        self.scaler_.transform(matrix, out[:, :end])
         for name, cycles in self.cycles_.items():
             start, end = end, end + 2 * len(cycles)
-            write_cycles(matrix[:, quantities.index(name)], cycles, out[:, start:end])
+            write_cycles(matrix[:, list(quantities).index(name)], cycles, out[:, start:end])
         for name, one_hot in self.one_hots_.items():
             start, end = end, end + one_hot.width
-            column = table.column(where[name])
-            if self.kinds_[name] == CATEGORY:
-                codes = category_codes(column, name, one_hot.categories)
-            else:
-                codes = truth_codes(column, name)
-                if not one_hot.categories:  # training saw one of the two only, and gaps
-                    codes = np.where(codes >= 0, UNSEEN, codes)
+            codes = one_hot_codes(table.column(where[name]), name, self.kinds_[name], one_hot)
             one_hot.transform(codes, out[:, start:end])
         return out
 
@@ -287,102 +275,25 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
-    def _kinds(self, table: Table) -> dict[str, str]:
+    def _find_kinds(self, table: Table) -> dict[str, Finding]:
         listed = listed_categories(self.categorical_features, table)
-        kinds = {}
+        findings = {}
         for j, name in enumerate(table.names):
             if name in listed:
-                kinds[name] = CATEGORY
+                findings[name] = Finding(CATEGORY)
             elif table.block is not None:
-                kinds[name] = NUMBER
+                findings[name] = Finding(NUMBER)
             else:
-                kinds[name] = kind_of(table.column(j), name)
-        return kinds
+                findings[name] = find_kind(table.column(j), name, self.max_categories)
+        return findings
 
-    def _fit_categories(
-        self, table: Table, kinds: dict[str, str]
-    ) -> tuple[dict[str, OneHot], dict[str, str]]:
-        positions = [j for j, name in enumerate(table.names) if kinds[name] in {BOOLEAN, CATEGORY}]
-        one_hots, dropped, contents = {}, {}, {}
-        for j in positions:
-            name = table.names[j]
-            column = table.column(j)
-            if kinds[name] == BOOLEAN:
-                keys, codes = TRUTH_KEYS, truth_codes(column, name)
-            else:
-                keys = sorted(set(category_keys(distinct(column, name).values)))
-                codes = category_codes(column, name, keys)
-            one_hot = OneHot.fit(codes, keys, self.max_categories)
-            if one_hot.width == 0:
-                dropped[name] = "constant" if (codes >= 0).any() else "no value"
-            else:
-                one_hots[name] = one_hot
-                contents[j] = (tuple(keys), codes.tobytes())
-        twins = find_twins(list(contents), lambda j: contents[j][0], lambda j: contents[j][1])
-        for j, twin in twins.items():
-            dropped[table.names[j]] = f"duplicate of {table.names[twin]!r}"
-            del one_hots[table.names[j]]
-        return one_hots, dropped
-
-    def _find_columns(self, table: Table) -> dict[str, int]:
-        """Return where the columns in use are: by name if both tables have names."""
-        if self.matched_by_name_ and table.named:
-            where = {name: j for j, name in enumerate(table.names)}
-            lacking = [repr(name) for name in self.kinds_ if name not in where]
-            if lacking:
-                raise CoCoError(
-                    f"X lacks columns that were there in fit: {', '.join(lacking)}; "
-                    f"it has {', '.join(map(repr, table.names))}"
-                )
-            return where
-        me = type(self).__name__
-        if table.n_columns != self.n_features_in_:
-            raise CoCoError(
-                f"X has {table.n_columns} features, but {me} is expecting "
-                f"{self.n_features_in_} features as input."
+    def _warn(self, findings: dict[str, Finding]) -> None:
+        in_estimator = bool(self._reader)
+        warn_of_findings(findings, in_estimator=in_estimator, stacklevel=3)
+        rare = {name: why for name, why in self.dropped_columns_.items() if why == TOO_RARE}
+        if rare:
+            remedy = how_to_call("max_categories=...", in_estimator)
+            message = (
+                f"dropped {some_reasons(rare)}. Raise it to their number to keep them: {remedy}"
             )
-        if hasattr(self, "feature_names_in_"):
-            message = f"X does not have valid feature names, but {me} was fitted with feature names"
             warnings.warn(message, UserWarning, stacklevel=3)
-        elif table.named and not self.matched_by_name_:
-            message = f"X has feature names, but {me} was fitted without feature names"
-            warnings.warn(message, UserWarning, stacklevel=3)
-        return {name: j for j, name in enumerate(self.column_names_)}
-
-    def _set_feature_names(self, table: Table) -> None:
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        if table.names_are_text:
-            self.feature_names_in_ = np.array(table.names, dtype=object)
-
-    def _input_names(self, input_features: Any) -> list[str]:
-        if input_features is None:
-            return self.column_names_
-        names = [str(name) for name in input_features]
-        if hasattr(self, "feature_names_in_") and names != self.column_names_:
-            raise CoCoError("input_features is not equal to feature_names_in_")
-        if len(names) != self.n_features_in_:
-            raise CoCoError(
-                f"input_features should have length equal to number of features "
-                f"({self.n_features_in_}), got {len(names)}"
-            )
-        return names
-
-
-def _matrix(
-    table: Table, names: Sequence[str], kinds: dict[str, str], where: dict[str, int]
-) -> NDArray[Any]:
-    """Return the named quantities as a matrix of shape (n_rows, len(names)), NaN in the gaps."""
-    positions = [where[name] for name in names]
-    if table.block is not None and all(kinds[name] == NUMBER for name in names):
-        if positions == list(range(table.n_columns)):
-            return table.block
-        return table.block[:, positions]
-    matrix = np.empty((len(names), table.n_rows))
-    for row, name, position in zip(matrix, names, positions, strict=True):
-        row[:] = QUANTITIES[kinds[name]](table.column(position), name)
-    return matrix.T
-
-
-def _list_reasons(dropped: dict[str, str]) -> str:
-    return "; ".join(f"{name!r} ({reason})" for name, reason in dropped.items())

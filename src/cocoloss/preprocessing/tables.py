@@ -3,8 +3,6 @@
 What a column means, a quantity or a category, is not this file's business.
 """
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from cocoloss.exceptions import CoCoError
+from cocoloss.preprocessing.refusals import check_is_table, is_polars
 
 NUMBER_KINDS = "iuf"  # of numpy dtypes
 
@@ -74,18 +73,20 @@ def read_table(X: Any, reader: str) -> Table:
     TypeError
         If ``X`` is a sparse matrix.
     """
+    check_is_table(X, reader)
     if isinstance(X, pd.DataFrame):
-        return _from_pandas(X, reader)
-    if type(X).__module__.partition(".")[0] == "polars":  # known without importing polars
-        return _from_polars(X, reader)
+        return _from_pandas(X)
+    if is_polars(X):
+        return _from_polars(X)
     if hasattr(X, "to_pandas"):  # Arrow and other frames
-        return _from_pandas(X.to_pandas(), reader)
+        frame = X.to_pandas()
+        check_is_table(frame, reader)
+        return _from_pandas(frame)
     return _from_array(X, reader)
 
 
-def _from_pandas(frame: Any, reader: str) -> Table:
-    names = _column_names(frame.columns)
-    _check_shape(frame.shape, reader)
+def _from_pandas(frame: Any) -> Table:
+    names = [str(label) for label in frame.columns]
     as_text = all(isinstance(label, str) for label in frame.columns)
     dtypes = set(frame.dtypes)
     if all(isinstance(t, np.dtype) and t.kind in NUMBER_KINDS for t in dtypes):
@@ -95,16 +96,10 @@ def _from_pandas(frame: Any, reader: str) -> Table:
     return Table(names, True, as_text, len(frame), None, series)
 
 
-def _from_polars(frame: Any, reader: str) -> Table:
-    if hasattr(frame, "collect"):
-        raise CoCoError("X is a lazy polars frame; pass X.collect()")
-    if not hasattr(frame, "get_columns"):
-        return _from_array(frame.to_numpy(), reader)
-    names = _column_names(frame.columns)
-    _check_shape(frame.shape, reader)
+def _from_polars(frame: Any) -> Table:
     # By way of numpy, because polars' own to_pandas needs pyarrow.
     series = [_polars_column(column) for column in frame.get_columns()]
-    return Table(names, True, True, frame.height, None, series)
+    return Table(list(frame.columns), True, True, frame.height, None, series)
 
 
 def _polars_column(column: Any) -> Any:
@@ -117,8 +112,6 @@ def _polars_column(column: Any) -> Any:
 
 
 def _from_array(X: Any, reader: str) -> Table:
-    if getattr(getattr(X, "dtype", None), "names", None):
-        raise CoCoError("X is a structured array; pass pandas.DataFrame(X)")
     values = _as_array(X, None, reader)
     if values.dtype.kind in "US" and not hasattr(X, "dtype"):
         values = _as_array(X, object, reader)  # numpy has turned the numbers beside text into text
@@ -138,23 +131,5 @@ def _as_array(X: Any, dtype: Any, reader: str) -> NDArray[Any]:
         return np.asarray(
             check_array(X, dtype=dtype, ensure_all_finite=False, estimator=reader, input_name="X")
         )
-    except ValueError as error:  # one dimension or three, complex, ragged, no rows, no columns
-        raise CoCoError(str(error)) from error
-
-
-def _column_names(columns: Sequence[Any]) -> list[str]:
-    names = [str(name) for name in columns]
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise CoCoError(f"column names must differ, but these come twice: {', '.join(twice)}")
-    return names
-
-
-def _check_shape(shape: tuple[int, int], reader: str) -> None:
-    """Refuse an empty frame in the words that scikit-learn has for an empty array."""
-    for count, what in zip(shape, ("sample", "feature"), strict=True):
-        if count == 0:
-            raise CoCoError(
-                f"Found array with 0 {what}(s) (shape={shape}) "
-                f"while a minimum of 1 is required by {reader}."
-            )
+    except ValueError as error:  # complex, or lists within lists within lists
+        raise CoCoError(str(error).partition("\n")[0]) from error  # and without the data

@@ -4,6 +4,7 @@ Each reader takes a ``pandas.Series`` of any dtype and says what cannot be read,
 """
 
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -13,13 +14,14 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from cocoloss.exceptions import CoCoError
+from cocoloss.preprocessing.dates import EXAMPLES, days_of_stamps, parse_dates
+from cocoloss.preprocessing.numerals import are_gap_marks, parse_numbers
 
 MISSING = -1  # a code, as in pandas
 UNSEEN = -2  # a code: a category that training did not have
 BLANKS = frozenset({"", "nan", "<na>"})  # what a gap becomes when it is written as text
 CONTAINERS = (dict, list, tuple, set, frozenset, np.ndarray, pd.Series)
 TRUTHS = {"false": 0, "0": 0, "true": 1, "1": 1}
-MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 class Distinct(NamedTuple):
@@ -27,6 +29,11 @@ class Distinct(NamedTuple):
 
     codes: NDArray[np.intp]  # (n_rows,), MISSING in a gap
     values: NDArray[Any]  # (n_distinct,), of dtype object
+
+    @property
+    def counts(self) -> NDArray[np.intp]:
+        """In how many rows each value stands, (n_distinct,)."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
 
 
 def distinct(series: Any, name: str) -> Distinct:
@@ -59,38 +66,6 @@ def distinct(series: Any, name: str) -> Distinct:
     return Distinct(position[codes.astype(np.intp)], values[~blank])
 
 
-def parse_numbers(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return each value as a number, NaN where it is none."""
-    try:
-        parsed = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce")
-        return np.asarray(parsed.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
-    except (OverflowError, TypeError, ValueError):  # such as 10**400, or a date among numbers
-        return np.array([_parse_number(value) for value in values], dtype=np.float64)
-
-
-def _parse_number(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
-    except (TypeError, ValueError):
-        return float("nan")
-
-
-def parse_dates(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return days since 1970 in UTC, NaN where a value is no date; text must be ISO 8601."""
-    as_text = np.array([isinstance(value, str) for value in values], dtype=bool)
-    is_date = np.array([hasattr(value, "toordinal") for value in values], dtype=bool)
-    result = np.full(len(values), np.nan)
-    for chosen, form in ((as_text, "ISO8601"), (is_date & ~as_text, None)):
-        if chosen.any():
-            stamps = pd.to_datetime(
-                pd.Series(values[chosen], dtype=object), utc=True, errors="coerce", format=form
-            )
-            result[chosen] = _days_of_stamps(stamps)
-    return result
-
-
 def parse_durations(values: NDArray[Any]) -> NDArray[np.float64]:
     """Return seconds, NaN where a value is neither a duration nor text that means one."""
     readable = [v if isinstance(v, str) or hasattr(v, "total_seconds") else None for v in values]
@@ -98,23 +73,43 @@ def parse_durations(values: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(spans.dt.total_seconds(), dtype=np.float64)
 
 
-def numbers(series: Any, name: str) -> NDArray[np.float64]:
-    """Return a column of numbers as float64, NaN in a gap."""
+def numbers(
+    series: Any, name: str, form: str = "", *, lenient: bool = False
+) -> NDArray[np.float64]:
+    """Return a column of numbers as float64, NaN in a gap.
+
+    Parameters
+    ----------
+    series : pandas.Series
+        The column.
+    name : str
+        Its name, for the errors.
+    form : str
+        How its text is written; see :mod:`cocoloss.preprocessing.numerals`. Empty is plainly.
+    lenient : bool
+        Whether text that is no number is a gap, and not an error.
+    """
     if types.is_complex_dtype(series.dtype):
         raise complex_error(name)
     if types.is_numeric_dtype(series.dtype) and not isinstance(series.dtype, pd.CategoricalDtype):
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
-    return _read(series, name, parse_numbers, "numbers")
+    parse = partial(parse_numbers, form=form)
+    what = f"numbers (written as {form})" if form else "numbers"
+    return _read(series, name, parse, what, lenient=lenient)
 
 
-def days(series: Any, name: str) -> NDArray[np.float64]:
-    """Return a column of dates as days since 1970 (UTC), NaN in a gap."""
+def days(series: Any, name: str, form: str = "") -> NDArray[np.float64]:
+    """Return a column of dates as days since 1970 (UTC), NaN in a gap.
+
+    Text is ISO 8601, has dots (31.12.2024), or the order of day and month that the form says.
+    """
     if isinstance(series.dtype, pd.PeriodDtype):
         series = series.dt.to_timestamp()
     is_arrow = isinstance(series.dtype, pd.ArrowDtype)  # whose dates have no time zone to ask for
     if types.is_datetime64_any_dtype(series.dtype) and not is_arrow:
-        return _days_of_stamps(series)
-    return _read(series, name, parse_dates, "dates (or text such as '2024-01-31')")
+        return days_of_stamps(series)
+    parse = partial(parse_dates, form=form)
+    return _read(series, name, parse, f"dates (or text such as {EXAMPLES[form]})")
 
 
 def seconds(series: Any, name: str) -> NDArray[np.float64]:
@@ -141,12 +136,14 @@ def category_codes(series: Any, name: str, categories: Sequence[str]) -> NDArray
 
 
 def category_keys(values: NDArray[Any]) -> list[str]:
-    """Return the name of each category; 1, 1.0 and '1' are one, as gaps turn integers to floats.
+    """Return the name of each category, without the white space around it.
+
+    1, 1.0 and '1' are one, as gaps turn integers to floats.
 
     Examples
     --------
     >>> import numpy as np
-    >>> category_keys(np.array([1, 1.0, "1", 2.5, True, "red"], dtype=object))
+    >>> category_keys(np.array([1, 1.0, "1", 2.5, True, "red "], dtype=object))
     ['1', '1', '1', '2.5', 'True', 'red']
     """
     return [_category_key(value) for value in values]
@@ -154,11 +151,11 @@ def category_keys(values: NDArray[Any]) -> list[str]:
 
 def _category_key(value: Any) -> str:
     if isinstance(value, str):
-        return str(value)
+        return value.strip()
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
     if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
+        return value.decode("utf-8", "replace").strip()
     if isinstance(value, Integral):
         return str(int(value))
     if isinstance(value, Real) and float(value).is_integer():
@@ -166,10 +163,14 @@ def _category_key(value: Any) -> str:
     return str(value)
 
 
-def _read(series: Any, name: str, parse: Any, what: str) -> NDArray[np.float64]:
+def _read(
+    series: Any, name: str, parse: Any, what: str, *, lenient: bool = False
+) -> NDArray[np.float64]:
     codes, values = distinct(series, name)
     parsed = parse(values)
-    _complain(values, np.isnan(parsed), name, what)
+    unread = np.isnan(parsed)
+    if unread.any() and not lenient:
+        _complain(values, unread & ~are_gap_marks(values), name, what)
     return np.asarray(np.append(parsed, np.nan)[codes], dtype=np.float64)
 
 
@@ -179,13 +180,6 @@ def _complain(values: NDArray[Any], bad: NDArray[np.bool_], name: str, what: str
             f"column {name!r} held {what} in training, but now holds "
             f"{values[np.argmax(bad)]!r}; convert it, or fit again"
         )
-
-
-def _days_of_stamps(stamps: Any) -> NDArray[np.float64]:
-    if getattr(stamps.dt, "tz", None) is not None:
-        stamps = stamps.dt.tz_convert("UTC").dt.tz_localize(None)
-    values = stamps.to_numpy(dtype="datetime64[us]")
-    return np.where(np.isnat(values), np.nan, values.astype(np.int64) / MICROSECONDS_PER_DAY)
 
 
 def complex_error(name: str) -> CoCoError:
