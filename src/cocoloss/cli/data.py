@@ -1,0 +1,89 @@
+"""``cocoloss data``: which tables there are, and bringing them here."""
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from cocoloss.cli import options
+
+SOURCE = click.argument("source", default="openml-cc18")
+NAMES = click.option(
+    "--dataset", "names", multiple=True, metavar="NAME", help="Only these; all if left out."
+)
+
+
+@click.group()
+def data() -> None:
+    """List, fetch and check tables.
+
+    A SOURCE is folder:PATH, file:PATH#TARGET, sklearn (what comes with scikit-learn), or
+    openml-cc18, the 72 tables of the OpenML suite, which are fetched once and kept.
+    """
+
+
+@data.command("list")
+@SOURCE
+@options.json_option
+def list_tables(source: str, as_json: bool) -> None:
+    """Name the tables of a source."""
+    from cocoloss.data import OpenMLSource, load_source  # noqa: PLC0415 - heavy
+
+    tables = load_source(source)
+    names = tables.names()
+    elsewhere = set()
+    if isinstance(tables, OpenMLSource):
+        elsewhere = {name for name in names if not tables.is_cached(name)}
+    if as_json:
+        options.print_json([{"name": name, "here": name not in elsewhere} for name in names])
+        return
+    for name in names:
+        click.echo(f"{name}  (not here yet)" if name in elsewhere else name)
+
+
+@data.command("get")
+@SOURCE
+@NAMES
+def get_tables(source: str, names: tuple[str, ...]) -> None:
+    """Fetch tables that are not here yet; goes on where it was stopped."""
+    from cocoloss.data import OpenMLSource, load_source  # noqa: PLC0415 - heavy
+
+    tables = load_source(source)
+    if not isinstance(tables, OpenMLSource):
+        click.echo(f"{source} is here already")
+        return
+    wanted = names or tables.names()
+    for i, name in enumerate(wanted, start=1):
+        known = tables.is_cached(name)
+        path = tables.fetch(name)
+        click.echo(f"{i}/{len(wanted)}  {name}  {'was here' if known else path}")
+
+
+@data.command("check")
+@SOURCE
+@NAMES
+@options.json_option
+@click.pass_context
+def check_all(ctx: click.Context, source: str, names: tuple[str, ...], as_json: bool) -> None:
+    """Read tables and say what they are; the exit code is 1 if one cannot be used."""
+    from cocoloss.data import check_tables, load_source  # noqa: PLC0415 - heavy
+
+    tables = load_source(source)
+    checks = []
+    for check in check_tables(tables, names or None):
+        checks.append(asdict(check))
+        if not as_json:
+            click.echo(_line(check))
+    if as_json:
+        options.print_json(checks)
+    if not all(check["problem"] is None for check in checks):
+        ctx.exit(1)
+
+
+def _line(check: Any) -> str:
+    if check.problem is not None:
+        return f"{check.name}  {click.style('unusable: ', fg='red')}{check.problem}"
+    return (
+        f"{check.name}  {check.n_rows:,} rows, {check.n_features:,} columns, "
+        f"{check.n_classes:,} classes, {check.fingerprint[:12]}"
+    )

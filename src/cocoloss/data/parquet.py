@@ -1,0 +1,87 @@
+"""Parquet files through pyarrow, whole or in chunks."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cocoloss.data.dialect import check_distinct
+from cocoloss.data.formats import Found
+from cocoloss.data.steady import kinds_of, steady
+from cocoloss.exceptions import CoCoError
+
+
+def read_parquet(found: Found) -> Any:
+    """Return a Parquet file as a data frame; an index that pandas saved is left out."""
+    with _opened(found) as file:
+        return _frame(file.read())
+
+
+def iter_parquet(found: Found, rows: int) -> Iterator[Any]:
+    """Give a Parquet file in chunks of so many rows; the categories are those of the chunk."""
+    kinds: dict[str, str] | None = None
+    n_read = 0
+    with _opened(found) as file:
+        for batch in file.iter_batches(batch_size=rows):
+            chunk = _frame(batch)
+            kinds = kinds_of(chunk) if kinds is None else kinds
+            yield steady(chunk, kinds, n_read, found.path)
+            n_read += len(chunk)
+        if not n_read:
+            raise CoCoError(f"{found.path} is damaged: it has fewer rows than it says")
+
+
+def n_parquet_columns(found: Found) -> int:
+    """Return the number of columns."""
+    with _opened(found) as file:
+        return int(file.metadata.num_columns)
+
+
+def import_pyarrow(path: object) -> Any:
+    """Return pyarrow with its Parquet half, or say how to get it."""
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - an extra, and slow to import
+        import pyarrow.parquet  # noqa: PLC0415 - the same
+    except ImportError:
+        raise CoCoError(
+            f"{path}: Parquet needs pyarrow; run pip install 'cocoloss[parquet]'"
+        ) from None
+    return pa
+
+
+def _frame(table: Any) -> Any:
+    frame = table.to_pandas().reset_index(drop=True)
+    frame.columns = [str(name) for name in frame.columns]
+    return frame
+
+
+def _check_shape(path: object, file: Any) -> None:
+    check_distinct(path, list(file.schema_arrow.names))
+    if file.metadata.num_rows == 0:
+        raise CoCoError(f"{path} has columns but no rows")
+    if file.metadata.num_columns == 0:
+        raise CoCoError(f"{path} has no columns")
+
+
+@contextmanager
+def _opened(found: Found) -> Iterator[Any]:
+    path = found.path
+    if found.gzipped:
+        raise CoCoError(f"{path} is Parquet inside gzip; unpack it first, Parquet packs itself")
+    pa = import_pyarrow(path)
+    try:
+        with pa.parquet.ParquetFile(path) as file:
+            _check_shape(path, file)
+            yield file
+    except CoCoError:
+        raise
+    except (
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+    ) as error:
+        # The latter where pandas' own notes inside the file are damaged.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise CoCoError(f"{path} is a damaged Parquet file: {reason}; fetch it again") from error

@@ -1,0 +1,76 @@
+"""Delimited text through pandas' C parser, whole or in chunks.
+
+Left alone, the parser lets one column be numbers in one chunk and text in the next.
+"""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import pandas as pd
+
+from cocoloss.data.delimited import (
+    Delimited,
+    check_has_rows,
+    check_short_rows,
+    explained,
+    has_gaps_at_end,
+)
+from cocoloss.data.steady import TEXT, kinds_of, steady, without_objects
+
+
+def read_delimited(table: Delimited) -> Any:
+    """Return a delimited file as a data frame."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.DtypeWarning)
+            frame = _read(table, low_memory=True)
+    except pd.errors.DtypeWarning:
+        # A column changed its type on the way; judge each as a whole, for more memory and time.
+        frame = _read(table, low_memory=False)
+    check_has_rows(table, frame)
+    check_short_rows(table, len(frame), gaps_at_end=has_gaps_at_end(frame))
+    return without_objects(frame)
+
+
+def iter_delimited(table: Delimited, rows: int) -> Iterator[Any]:
+    """Give a delimited file in chunks of so many rows, with one type per column throughout."""
+    chunks = _chunks(table, rows)
+    first = next(chunks)
+    check_has_rows(table, first)
+    kinds = kinds_of(first)
+    goes_on = len(first) == rows
+    # A column that is empty so far may hold anything later: text holds anything.
+    empty = first.columns[first.isna().all()] if goes_on else []
+    kinds |= dict.fromkeys(empty, TEXT)
+    texts = [name for name, kind in kinds.items() if kind == TEXT]
+    if goes_on and not set(texts) <= set(table.text):
+        # What was text is to stay text, so the file is opened again and told so.
+        chunks = _chunks(replace(table, text=texts), rows)
+    else:
+        chunks = chain([first], chunks)
+    del first
+    n_read = 0
+    gaps_at_end = False
+    for chunk in chunks:
+        gaps_at_end = gaps_at_end or has_gaps_at_end(chunk)
+        yield steady(chunk, kinds, n_read, table.found.path, table.dialect.decimal)
+        n_read += len(chunk)
+    check_short_rows(table, n_read, gaps_at_end=gaps_at_end)
+
+
+def _read(table: Delimited, *, low_memory: bool) -> Any:
+    with table.open() as source, explained(table):
+        return pd.read_csv(source, low_memory=low_memory, **table.options())
+
+
+def _chunks(table: Delimited, rows: int) -> Iterator[Any]:
+    with (
+        table.open() as source,
+        explained(table),
+        # Not in pieces of a chunk, which would have types of their own.
+        pd.read_csv(source, chunksize=rows, low_memory=False, **table.options()) as reader,
+    ):
+        yield from reader

@@ -1,0 +1,52 @@
+import json
+
+import pytest
+
+from cocoloss.data import OpenMLSource
+
+
+def test_list_names_the_tables_of_a_source(run):
+    assert run("data", "list", "sklearn").stdout.split() == [
+        "iris",
+        "wine",
+        "breast_cancer",
+        "digits",
+    ]
+    listed = json.loads(run("data", "list", "openml-cc18", "--json").stdout)
+    assert len(listed) == 72
+    assert "credit-g" in {table["name"] for table in listed}
+
+
+def test_check_reads_the_tables_and_says_what_they_are(run, table):
+    output = run("data", "check", f"file:{table}#kind").stdout
+    assert "insects  150 rows, 5 columns, 3 classes, " in output
+    (check,) = json.loads(run("data", "check", "sklearn", "--dataset", "wine", "--json").stdout)
+    assert (check["n_rows"], check["n_classes"], check["problem"]) == (178, 3, None)
+
+
+def test_check_fails_where_a_table_cannot_be_used(run, tmp_path):
+    (tmp_path / "good.csv").write_text("a,target\n1,x\n2,y\n3,x\n")
+    (tmp_path / "bad.csv").write_text("a,target\n1,x\n2\n")
+    output = run("data", "check", f"folder:{tmp_path}", code=1).stdout
+    assert "good  3 rows" in output
+    assert "bad  unusable: " in output
+
+
+def test_an_unknown_source_is_one_clear_line(refused):
+    assert "did you mean 'sklearn'?" in refused("data", "list", "sklern")
+
+
+def test_tables_that_are_neither_here_nor_there_are_one_clear_line(refused, tmp_path, monkeypatch):
+    monkeypatch.setenv("COCOLOSS_CACHE", str(tmp_path))
+    nobody = {**OpenMLSource.__init__.__kwdefaults__, "server": "http://127.0.0.1:9"}
+    monkeypatch.setattr(OpenMLSource.__init__, "__kwdefaults__", nobody)
+    assert "credit-g" in refused("data", "get", "--dataset", "credit-g")
+
+
+def test_what_is_here_need_not_be_fetched(run):
+    assert "is here already" in run("data", "get", "sklearn").stdout
+
+
+@pytest.mark.parametrize("command", ["list", "get", "check"])
+def test_help_tells_what_a_command_does(run, command):
+    assert "SOURCE" in run("data", command, "--help").stdout
