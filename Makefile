@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help install demo test check format bench bench-realmlp picture constraints clean
+.PHONY: help install demo test check format docs gallery bench bench-realmlp picture constraints clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -18,8 +18,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[all]"
 	@touch $(INSTALLED)
 
-demo: install ## train a network with CoCoLoss on the digits and print how far it has collapsed
-	$(BIN)/python examples/01_digits.py
+demo: install ## compare five models on two data sets and write a page about each
+	$(BIN)/cocoloss demo
 
 test: install ## run every test: the package, its docstrings, the README and the docs
 	$(BIN)/pytest
@@ -34,10 +34,20 @@ format: install ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: install ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+gallery: install ## draw the pictures of the examples anew
+	for file in examples/[0-9]*.py; do \
+		$(BIN)/python $$file --out docs/images/gallery/$$(basename $$file .py).png || exit 1; \
+	done
+
 bench: install ## measure speed and memory beside the peers (several minutes)
 	$(BIN)/python bench/losses.py
 	$(BIN)/python bench/memory.py
 	$(BIN)/python bench/estimators.py
+	$(BIN)/python bench/command_line.py
+	$(BIN)/python bench/comparisons.py
 
 bench-realmlp: ## measure beside pytabkit's RealMLP, in .venv-realmlp (several minutes)
 	$(PYTHON) -m venv .venv-realmlp
@@ -46,7 +56,7 @@ bench-realmlp: ## measure beside pytabkit's RealMLP, in .venv-realmlp (several m
 	.venv-realmlp/bin/python bench/realmlp.py
 
 picture: install ## draw the README's picture
-	$(BIN)/python examples/02_collapse.py --out docs/images/collapse.png
+	$(BIN)/python examples/02_collapse.py --out docs/images/gallery/02_collapse.png
 
 constraints: ## resolve the open ranges anew and pin what comes out
 	rm -rf .venv
@@ -58,4 +68,4 @@ constraints: ## resolve the open ranges anew and pin what comes out
 	@touch $(INSTALLED)
 
 clean: ## remove the environment and everything that tools left behind
-	rm -rf .venv .venv-realmlp dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-realmlp cocoloss-demo site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,8 +1,27 @@
 """Runs the Python blocks of the README and the docs, each page from top to bottom."""
 
+import os
+import tempfile
+from typing import Any
+
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
+
+def _enter_an_empty_folder(namespace: dict[str, Any]) -> None:
+    """Let a page write files where nobody minds."""
+    namespace["_before"], namespace["_folder"] = os.getcwd(), tempfile.TemporaryDirectory()  # noqa: PTH109
+    os.chdir(namespace["_folder"].name)
+
+
+def _leave(namespace: dict[str, Any]) -> None:
+    os.chdir(namespace["_before"])
+    namespace["_folder"].cleanup()
+
+
 pytest_collect_file = Sybil(
-    parsers=[PythonCodeBlockParser(), SkipParser()], patterns=["README.md", "docs/*.md"]
+    parsers=[PythonCodeBlockParser(), SkipParser()],
+    patterns=["README.md", "docs/*.md", "docs/*/*.md"],
+    setup=_enter_an_empty_folder,
+    teardown=_leave,
 ).pytest()

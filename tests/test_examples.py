@@ -1,35 +1,150 @@
-"""Every example runs, with small settings, and leaves what it promises."""
+"""Every example of the gallery runs with small settings, finds what it says, and draws it."""
 
+import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+import numpy as np
+import pytest
+from PIL import Image
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+NAMES = sorted(path.stem for path in EXAMPLES.glob("[0-9]*.py"))
 
 
-def run(name, *args, cwd):
-    return subprocess.run(
-        [sys.executable, str(EXAMPLES / name), *args],
-        check=True,
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run an example in this process, in an empty folder; return what it printed."""
+    monkeypatch.syspath_prepend(EXAMPLES)  # as for `python examples/...`
+    monkeypatch.chdir(tmp_path)
+
+    def run(name, *args):
+        monkeypatch.setattr(sys, "argv", [name, "--quick", *args])
+        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
+
+
+def numbers(line):
+    return [float(number) for number in re.findall(r"-?\d+\.\d+(?:e-?\d+)?|-?\d+", line)]
+
+
+def table(printed):
+    """Return the numbers of each printed line by the words that it begins with."""
+    lines = (re.match(r"(\D+?)\s\s+(?=.*\d)(.*)", line) for line in printed.splitlines())
+    return {line[1].strip(): numbers(line[2]) for line in lines if line}
+
+
+def assert_shows_something(picture):
+    with Image.open(picture) as image:
+        colours = image.convert("RGB").getcolors(maxcolors=100_000)
+        pixels = np.asarray(image.convert("RGB"))
+    assert pixels.shape[1] >= 1200  # wide enough for a slide
+    assert len(colours) > 20
+    drawn = np.any(pixels < 200, axis=2)
+    assert 0.005 < drawn.mean() < 0.9
+    quarters = np.array_split(drawn, 4, axis=1)
+    assert all(quarter.any() for quarter in quarters)  # no panel is empty
+    edge = np.concatenate([pixels[:3].ravel(), pixels[-3:].ravel(), pixels[:, -3:].ravel()])
+    assert (edge > 200).all()  # nothing is cut off
+
+
+def test_a_first_classifier_is_honest(run):
+    printed = table(run("01_first_classifier", "--out", "picture.png"))
+    accuracy, loss = printed["CoCoClassifier"]
+    _, loss_of_boosting = printed["gradient boosting"]
+    assert accuracy > 0.7
+    assert loss < loss_of_boosting
+    assert_shows_something("picture.png")
+
+
+def test_the_wines_collapse(run):
+    printed = run("02_collapse", "--out", "picture.png")
+    spread = [numbers(line)[1] for line in printed.splitlines() if "dispersity" in line]
+    assert spread == sorted(spread, reverse=True)
+    assert spread[-1] < 0.1 * spread[0]
+    assert_shows_something("picture.png")
+
+
+def test_no_picture_is_drawn_unasked(run, tmp_path):
+    run("02_collapse")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_learnt_kernel_serves_a_support_vector_machine(run):
+    printed = table(run("03_kernel", "--out", "picture.png"))
+    assert set(printed) == {"breast cancer", "wine", "digits"}
+    for learnt, gaussian, _ in printed.values():
+        assert learnt > gaussian - 0.05
+    assert_shows_something("picture.png")
+
+
+def test_the_balanced_loss_parts_the_rare_classes(run):
+    printed = table(run("04_imbalance", "--out", "picture.png"))
+    _, plain_recall, plain_angle = printed["plain CoCo"]
+    _, balanced_recall, balanced_angle = printed["balanced CoCo"]
+    assert balanced_recall > plain_recall + 0.03
+    assert balanced_angle > plain_angle + 15
+    assert_shows_something("picture.png")
+
+
+def test_mistakes_stay_in_the_family(run):
+    printed = run("05_own_similarity", "--out", "picture.png")
+    rows = table(printed)
+    assert rows["families"][2] > rows["simplex"][2] + 0.05
+    (agreement,) = numbers(printed.split("similarity:")[1].splitlines()[0])
+    assert agreement > 0.85
+    assert_shows_something("picture.png")
+
+
+def test_a_network_of_ones_own_learns_both_ways(run):
+    printed = run("06_own_network", "--out", "picture.png")
+    accuracies = [numbers(line)[-1] for line in printed.splitlines()[:3]]
+    assert min(accuracies) > 0.9
+    assert_shows_something("picture.png")
+
+
+def test_two_processes_train_as_one(tmp_path):
+    result = subprocess.run(
+        [sys.executable, EXAMPLES / "07_distributed.py", "--quick", "--out", "picture.png"],
+        check=False,
         capture_output=True,
         text=True,
-        cwd=cwd,
-    ).stdout
+        cwd=tmp_path,
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    together, alone = re.search(r"two ranks ([\d.]+), alone ([\d.]+)", result.stdout).groups()
+    assert together == alone
+    (apart,) = numbers(result.stdout.split("on the way: ")[1].splitlines()[0])
+    assert apart < 1e-10
+    assert_shows_something(tmp_path / "picture.png")
 
 
-def test_the_demo_prints_accuracy_and_collapse(tmp_path):
-    printed = run("01_digits.py", "--epochs", "1", cwd=tmp_path)
-    assert "balanced accuracy, test" in printed
-    assert "NC2 distance from the simplex" in printed
-    assert not list(tmp_path.iterdir())  # no surprise on disk
+def test_digits_that_were_never_shown_stand_out(run):
+    printed = table(run("08_outliers", "--out", "picture.png"))
+    (ours,), (forest,) = printed["outlier score"], printed["isolation forest"]
+    assert ours > 0.9
+    assert ours > forest
+    assert_shows_something("picture.png")
 
 
-def test_the_picture_is_drawn(tmp_path):
-    run("02_collapse.py", "--out", "picture.png", cwd=tmp_path)
-    assert (tmp_path / "picture.png").stat().st_size > 10_000
+def test_a_collapsed_embedding_forgets(run):
+    printed = table(run("09_new_classes", "--out", "picture.png"))
+    pixels, coco = np.array(printed["pixels"]), np.array(printed["CoCo embedding"])
+    assert (pixels > coco + 0.05).all()
+    assert_shows_something("picture.png")
 
 
-def test_the_learnt_kernel_serves_a_support_vector_machine(tmp_path):
-    printed = run("03_kernel.py", cwd=tmp_path)
-    for line in printed.splitlines()[1:]:
-        assert float(line.split()[-3]) > 0.9  # by the learnt kernel
+@pytest.mark.parametrize("name", NAMES)
+def test_every_example_is_in_the_gallery(name):
+    picture = ROOT / "docs" / "images" / "gallery" / f"{name}.png"
+    assert 10_000 < picture.stat().st_size < 150_000
+    assert_shows_something(picture)
+    page = (ROOT / "docs" / "gallery.md").read_text()
+    assert f"](images/gallery/{name}.png)" in page
+    assert f"](../examples/{name}.py)" in page

@@ -1,0 +1,137 @@
+"""The documentation builds into a site without a warning, and all of it holds together."""
+
+import html
+import importlib
+import inspect
+import os
+import pkgutil
+import re
+import shlex
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import cocoloss
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+HIDDEN = ("__main__", "cli")  # the command has a page of its own
+PARTS = [
+    part.name
+    for part in pkgutil.iter_modules(cocoloss.__path__)
+    if part.name not in HIDDEN and not part.name.startswith("_")
+]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Build the site, and return its folder."""
+    if find_spec("mkdocs") is None or find_spec("mkdocstrings_handlers") is None:
+        pytest.skip("mkdocs is not installed: pip install .[docs]")
+    folder = tmp_path_factory.mktemp("site")
+    result = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        timeout=180,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "WARNING" not in result.stderr
+    return folder
+
+
+def texts(site):
+    return {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*.html")}
+
+
+def test_reading_needs_no_other_host(site):
+    fetched = re.compile(r'<(?:script|img|iframe|link)[^>]+(?:src|href)="?(https?:)?//')
+    assert not {name for name, text in texts(site).items() if fetched.search(text)}
+    styles = [*site.rglob("*.css")]
+    assert styles
+    assert not [path for path in styles if re.search(r"url\(\"?https?:", path.read_text())]
+
+
+def test_formulas_are_set(site):
+    pages = texts(site)
+    assert pages["theory.html"].count("<math ") > 100
+    assert pages["reference/losses.html"].count("<math ") > 3  # of docstrings
+    assert not [name for name, text in pages.items() if "arithmatex" in text]
+
+
+def test_docstrings_leave_no_markup(site):
+    for name, text in texts(site).items():
+        words = html.unescape(re.sub(r"<[^>]+>", "", text))
+        assert not re.search(r":(class|func|meth|mod|math|attr):`|\.\. math::|={4,}  =", words), (
+            name
+        )
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_public_class_and_function_is_in_the_reference(site, part):
+    module = importlib.import_module(f"cocoloss.{part}")
+    public = [getattr(module, name) for name in getattr(module, "__all__", vars(module))]
+    ours = [
+        value
+        for value in public
+        if (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__.startswith(f"cocoloss.{part}")
+        and not value.__name__.startswith("_")
+    ]
+    if not ours:
+        pytest.skip("nothing public yet")
+    page = (site / "reference" / f"{part}.html").read_text()
+    # A function that has the name of its file is listed under the file.
+    names = [(f"cocoloss.{part}.{v.__name__}", f"{v.__module__}.{v.__name__}") for v in ours]
+    assert not [name for name, full in names if not re.search(f'id="({name}|{full})"', page)]
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "examples").glob("[0-9]*.py")), ids=lambda p: p.stem
+)
+def test_every_example_has_a_page_with_its_code(site, path):
+    page = (site / "gallery" / f"{path.stem}.html").read_text()
+    words = html.unescape(re.sub(r"<[^>]+>", "", page))
+    code = path.read_text()
+    assert code[code.index('"""\n\n') + 5 :].strip() in words
+    assert f"../images/gallery/{path.stem}.png" in page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_hold_in_the_repository(page):
+    links = [link.partition("#")[0] for link in LINK.findall(page.read_text()) if ":" not in link]
+    assert not [link for link in links if link and not (page.parent / link).exists()]
+
+
+def test_the_commands_of_the_tutorial_work(tmp_path):
+    text = (DOCS / "tutorial.md").read_text()
+    table = re.search(r"```python\n(.*?to_csv.*?)```", text, re.DOTALL)[1]
+    subprocess.run([sys.executable, "-c", table], check=True, cwd=tmp_path)
+    commands = [
+        line
+        for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+        for line in block.splitlines()
+    ]
+    assert len(commands) == 4
+    shorter = {
+        "fit": ["--epochs=5"],
+        "evaluate": ["--epochs=5", "--folds=2"],
+        "report": ["--epochs=5"],
+    }
+    for command in commands:
+        program, name, *arguments = shlex.split(command)
+        assert program == "cocoloss"
+        line = [sys.executable, "-m", "cocoloss", name, *arguments, *shorter.get(name, [])]
+        subprocess.run(line, check=True, cwd=tmp_path)
+    made = {path.name for path in tmp_path.iterdir()}
+    assert {"patients.coco", "predictions.csv", "report.html"} < made
+    header = (tmp_path / "predictions.csv").read_text().splitlines()[0]
+    assert header == "prediction,probability_fast,probability_slow,outlier_score"
