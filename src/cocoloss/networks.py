@@ -6,7 +6,8 @@ one flat gradient. This module knows no loss, no data and no optimiser.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 
 import numpy as np
@@ -45,6 +46,8 @@ class LockstepMLP:
         All weights and biases; every layer is a view of it.
     gradients : Tensor of shape (K, P)
         What the last :meth:`backward` wrote.
+    buffers : Tensor of shape (K, 0)
+        What else belongs to the weights: nothing.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class LockstepMLP:
         """Take a (K, P) buffer as the parameters and make the layers views of it."""
         self.parameters = parameters
         self.gradients = torch.zeros_like(parameters)
+        self.buffers = parameters.new_empty(len(parameters), 0)
         self.weights, self.biases = self._views(self.parameters)
         self._weight_grads, self._bias_grads = self._views(self.gradients)
 
@@ -183,14 +187,19 @@ class ModuleStack:
     make : callable
         Gets the seed of a model and returns its module, which maps (m, d) to (m, q).
     seeds : sequence of int
-        One per model.
+        One per model. What its module draws in training, such as dropout, follows from it alone:
+        torch's global generator is neither read nor moved.
+    normalize : bool
+        Whether embeddings are divided by their norm: training on the sphere.
     device : str or torch.device
         Where the models live.
 
     Notes
     -----
     The parameters of each module become views of one row of ``parameters``, and their gradients
-    views of one row of ``gradients``, so that the same optimiser serves.
+    views of one row of ``gradients``, so that the same optimiser serves. Its buffers of floating
+    numbers, such as the running means of batch normalisation, are views of ``buffers``, so that
+    they are kept together with the parameters.
     """
 
     def __init__(
@@ -198,32 +207,33 @@ class ModuleStack:
         make: Callable[[int], nn.Module],
         seeds: Sequence[int],
         *,
+        normalize: bool = False,
         device: str | torch.device = "cpu",
     ) -> None:
+        self.normalize = normalize
         self.modules = [make(seed).to(device) for seed in seeds]
         if not any(parameter.numel() for parameter in self.modules[0].parameters()):
             raise CoCoError("the module has no parameters to train")
-        rows = [
+        self._dice = [_Dice(seed, torch.device(device)) for seed in seeds]
+        parameters = [
             nn.utils.parameters_to_vector(module.parameters()).detach() for module in self.modules
         ]
-        self._adopt(torch.stack(rows))
+        self._adopt(torch.stack(parameters), torch.stack(list(map(flat_buffers, self.modules))))
 
     @property
     def n_models(self) -> int:
         """Number of models K."""
         return len(self.modules)
 
-    def _adopt(self, parameters: Tensor) -> None:
-        self.parameters = parameters
+    def _adopt(self, parameters: Tensor, buffers: Tensor) -> None:
+        self.parameters, self.buffers = parameters, buffers
         self.gradients = torch.zeros_like(parameters)
-        for module, values, gradient in zip(
-            self.modules, self.parameters, self.gradients, strict=True
-        ):
+        for k, module in enumerate(self.modules):
+            load_flat(module, self.parameters[k], self.buffers[k])
             start = 0
             for parameter in module.parameters():
                 stop = start + parameter.numel()
-                parameter.data = values[start:stop].view(parameter.shape)
-                parameter.grad = gradient[start:stop].view(parameter.shape)
+                parameter.grad = self.gradients[k, start:stop].view(parameter.shape)
                 start = stop
 
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
@@ -231,12 +241,17 @@ class ModuleStack:
         for module in self.modules:
             module.train(training)
         with torch.set_grad_enabled(training):
-            outputs = [module(part) for module, part in zip(self.modules, x, strict=True)]
-        if outputs[0].dim() != 2 or len(outputs[0]) != x.shape[1]:
-            raise CoCoError(
-                f"the module must map inputs {tuple(x.shape[1:])} to embeddings of shape "
-                f"({x.shape[1]}, embedding_dim), but gave {tuple(outputs[0].shape)}"
-            )
+            outputs = []
+            for module, dice, part in zip(self.modules, self._dice, x, strict=True):
+                with dice.rolling() if training else nullcontext():
+                    outputs.append(module(part))
+            if outputs[0].dim() != 2 or len(outputs[0]) != x.shape[1]:
+                raise CoCoError(
+                    f"the module must map inputs {tuple(x.shape[1:])} to embeddings of shape "
+                    f"({x.shape[1]}, embedding_dim), but gave {tuple(outputs[0].shape)}"
+                )
+            if self.normalize:
+                outputs = [nn.functional.normalize(h, dim=-1, eps=TINY_NORM) for h in outputs]
         if training:
             self._outputs = outputs
         return torch.stack([output.detach() for output in outputs])
@@ -249,8 +264,56 @@ class ModuleStack:
     def select(self, models: Sequence[int]) -> None:
         """Keep only these models, in this order."""
         self.modules = [self.modules[k] for k in models]
-        self._adopt(self.parameters[list(models)].clone())
+        self._dice = [self._dice[k] for k in models]
+        self._adopt(self.parameters[list(models)].clone(), self.buffers[list(models)].clone())
 
-    def load(self, parameters: Tensor) -> None:
-        """Overwrite the parameters, (K, P)."""
+    def load(self, parameters: Tensor, buffers: Tensor) -> None:
+        """Overwrite the parameters, (K, P), and the buffers, (K, B)."""
         self.parameters.copy_(parameters)
+        self.buffers.copy_(buffers)
+
+
+def flat_buffers(module: nn.Module) -> Tensor:
+    """Return the floating buffers of a module as one vector."""
+    parts = [buffer.detach().flatten() for buffer in _floating(module)]
+    like = next(module.parameters())
+    return torch.cat([like.new_empty(0), *(part.to(like) for part in parts)])
+
+
+def load_flat(module: nn.Module, parameters: Tensor, buffers: Tensor) -> None:
+    """Make parameters and floating buffers of a module views of two vectors."""
+    for tensors, flat in ((module.parameters(), parameters), (_floating(module), buffers)):
+        start = 0
+        for tensor in tensors:
+            stop = start + tensor.numel()
+            tensor.data = flat[start:stop].view(tensor.shape)
+            start = stop
+
+
+def _floating(module: nn.Module) -> Iterator[Tensor]:
+    return (buffer for buffer in module.buffers() if buffer.is_floating_point())
+
+
+class _Dice:
+    """The random numbers of one module: torch's generators, lent and put back."""
+
+    def __init__(self, seed: int, device: torch.device) -> None:
+        self._devices = [device] if device.type == "cuda" else []
+        with torch.random.fork_rng(self._devices):
+            # Not the seed itself, whose first numbers the weights are made of.
+            torch.manual_seed(int(np.random.SeedSequence([seed, 2]).generate_state(1)[0]))
+            self._states = self._read()
+
+    @contextmanager
+    def rolling(self) -> Iterator[None]:
+        """Draw from here, and go on here the next time."""
+        with torch.random.fork_rng(self._devices):
+            torch.set_rng_state(self._states[0])
+            for device, state in zip(self._devices, self._states[1:], strict=True):
+                torch.cuda.set_rng_state(state, device)
+            yield
+            self._states = self._read()
+
+    def _read(self) -> list[Tensor]:
+        cuda = [torch.cuda.get_rng_state(device) for device in self._devices]
+        return [torch.get_rng_state(), *cuda]

@@ -100,7 +100,7 @@ def test_unusable_targets_are_told(target, message):
 
 
 def test_no_rows_are_told():
-    with pytest.raises(CoCoError, match="X has no rows"):
+    with pytest.raises(CoCoError, match="0 sample"):
         small().fit(X[:0], Y[:0])
 
 

@@ -3,7 +3,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
-from cocoloss.estimators import streaming
+from cocoloss.estimators import stacking, streaming
 from cocoloss.exceptions import CoCoError
 
 CLASSIFIERS = [CoCoClassifier, DotRegressionClassifier, CrossEntropyClassifier]
@@ -68,9 +68,9 @@ def test_keeps_a_bounded_number_of_rows_of_every_class(digits, monkeypatch):
     monkeypatch.setattr(streaming, "KEPT", 50)
     X, y = digits
     classifier = quick().partial_fit(X[:400], y[:400]).partial_fit(X[400:800], y[400:800])
-    inputs, labels = classifier._kept  # noqa: SLF001
+    inputs, labels, weights = classifier._kept  # noqa: SLF001
     assert np.bincount(labels).tolist() == [5] * 10
-    assert len(inputs) == 50
+    assert len(inputs) == len(weights) == 50
 
 
 def test_priors_and_balance_follow_the_rows_seen_so_far(digits):
@@ -105,9 +105,66 @@ def test_rows_that_weigh_nothing_are_refused_and_leave_no_trace(digits):
     X, y = digits
     classifier = quick().partial_fit(X[:500], y[:500])
     before = classifier.class_prior_.copy(), classifier.n_iter_
-    with pytest.raises(CoCoError, match="positive sample_weight"):
+    with pytest.raises(CoCoError, match="every sample_weight is zero"):
         classifier.partial_fit(X[:50], y[:50], sample_weight=np.zeros(50))
     assert np.array_equal(classifier.class_prior_, before[0])
     assert classifier.n_iter_ == before[1]
-    with pytest.raises(CoCoError, match="positive sample_weight"):
-        quick().partial_fit(X[:500], y[:500], sample_weight=(y[:500] > 0).astype(float))
+    with pytest.raises(CoCoError, match=r"none of \[0\] that weigh anything"):
+        quick().partial_fit(X[:500], y[:500], range(10), (y[:500] > 0).astype(float))
+
+
+def test_a_weight_is_a_number_of_copies_and_zero_is_no_row(digits):
+    X, y = digits[0][:400], digits[1][:400]
+    weights = np.random.default_rng(0).integers(0, 3, 400)
+    wild = X.copy()
+    wild[weights == 0] = 1e6
+    weighted, repeated = quick(), quick()
+    for _ in range(2):
+        weighted.partial_fit(wild, y, sample_weight=weights)
+        repeated.partial_fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    np.testing.assert_array_equal(weighted.predict_proba(X), repeated.predict_proba(X))
+
+
+def test_a_part_is_an_epoch_at_full_speed_with_its_weights(digits, monkeypatch):
+    jobs = []
+    original = stacking.train_jobs
+    monkeypatch.setattr(
+        stacking, "train_jobs", lambda given, heard: jobs.extend(given) or original(given, heard)
+    )
+    X, y = digits[0][:400], digits[1][:400]
+    weights = np.random.default_rng(0).uniform(0.1, 2, 400)
+    quick(loss="coco").partial_fit(X, y, sample_weight=weights)
+    (job,) = jobs
+    schedule = job.design.schedule
+    assert (schedule.n_epochs, schedule.decay, schedule.patience) == (1, "constant", None)
+    np.testing.assert_allclose(job.weights, job.row_weights / job.row_weights.mean(), rtol=1e-6)
+    masses = np.bincount(job.labels, weights=job.row_weights)
+    wanted = np.bincount(y, weights=weights) / weights.mean()
+    np.testing.assert_allclose(masses, wanted)
+
+
+def test_callbacks_hear_of_every_part(digits):
+    X, y = digits
+    heard = []
+    classifier = quick(callbacks=[lambda epoch: heard.append(epoch.number)])
+    classifier.partial_fit(X[:300], y[:300]).partial_fit(X[300:600], y[300:600])
+    assert heard == [1, 1]
+
+
+def test_another_number_of_members_is_refused(digits):
+    X, y = digits
+    classifier = quick().partial_fit(X[:300], y[:300]).set_params(n_members=3)
+    with pytest.raises(CoCoError, match="goes on with 2 members, but n_members is 3"):
+        classifier.partial_fit(X[300:600], y[300:600])
+
+
+def test_the_softmax_knows_the_shares_of_all_rows_seen(digits, monkeypatch):
+    monkeypatch.setattr(streaming, "KEPT", 50)
+    X, y = digits
+    rare = (y != 0) | (np.arange(len(y)) % 10 == 0)  # few zeros
+    X, y = X[rare], y[rare]
+    classifier = quick(CrossEntropyClassifier)
+    for rows in np.array_split(np.arange(len(y)), 2):
+        classifier.partial_fit(X[rows], y[rows])
+    share = np.bincount(y) / len(y)
+    np.testing.assert_allclose(classifier.heads_[0].class_share_, share, rtol=1e-5)

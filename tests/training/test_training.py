@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from cocoloss.exceptions import CoCoError
 from cocoloss.losses import BalancedCoCoLoss, CoCoLoss, CrossEntropyLoss, DotRegressionLoss
 from cocoloss.networks import LockstepMLP, ModuleStack
 from cocoloss.training import BatchSampler, FlatAdamW, Schedule, TrainingData, train
@@ -242,3 +243,108 @@ def test_a_module_of_ones_own_trains_through_the_same_loop(table):
 def test_a_batch_larger_than_the_table_is_the_table(table):
     outcome = train(mlp(), CoCoLoss(C), data(table), Schedule(3, 10_000, 3e-3), streams(1, 1))
     assert len(outcome.loss_curves[0]) == 3
+
+
+def test_a_model_that_was_never_judged_stays_as_it_is(table):
+    seen = []
+
+    def stop(epoch):
+        seen.append(epoch.network.parameters.clone())
+        return epoch.number == 3
+
+    outcome = train(
+        mlp(2),
+        CoCoLoss(C),
+        data(table, 2),
+        Schedule(50, 32, 3e-3, patience=1, validate_every=10),
+        streams(2, 1),
+        validate=lambda _, models: np.zeros(len(models)),
+        callbacks=[stop],
+    )
+    assert outcome.best_epochs.tolist() == [3, 3]
+    assert torch.equal(outcome.parameters, seen[-1])
+    assert np.isnan(outcome.scores).all()
+
+
+def test_patience_is_judged_at_validations_only(table):
+    outcome = train(
+        mlp(),
+        CoCoLoss(C),
+        data(table),
+        Schedule(50, 32, 3e-3, patience=3, validate_every=4),
+        streams(1, 1),
+        validate=lambda _, models: np.zeros(len(models)),
+    )
+    assert outcome.best_epochs.tolist() == [4]
+    assert len(outcome.loss_curves[0]) == 8
+
+
+def test_the_last_epoch_is_validated(table):
+    epochs = []
+    train(
+        mlp(),
+        CoCoLoss(C),
+        data(table),
+        Schedule(7, 32, 3e-3, validate_every=3),
+        streams(1, 1),
+        validate=lambda *_: np.array([-float(len(epochs))]),
+        callbacks=[lambda epoch: epochs.append((epoch.number, epoch.score is not None))],
+    )
+    assert [number for number, validated in epochs if validated] == [3, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("answer", "n"), [(True, 1), (np.True_, 1), (np.bool_(False), 4), (1, 4), ("yes", 4), (None, 4)]
+)
+def test_true_stops_and_nothing_else_does(table, answer, n):
+    outcome = train(
+        mlp(),
+        CoCoLoss(C),
+        data(table),
+        Schedule(4, 32, 3e-3),
+        streams(1, 1),
+        callbacks=[lambda _: answer],
+    )
+    assert len(outcome.loss_curves[0]) == n
+
+
+def test_a_callback_can_ask_what_would_be_left(table):
+    asked = []
+    scores = iter([3.0, 1.0, 2.0, 5.0])
+    outcome = train(
+        mlp(),
+        CoCoLoss(C),
+        data(table),
+        Schedule(4, 32, 3e-3),
+        streams(1, 1),
+        validate=lambda *_: np.array([next(scores)]),
+        callbacks=[lambda epoch: asked.append(epoch.outcome())],
+    )
+    assert [int(each.best_epochs[0]) for each in asked] == [1, 2, 2, 2]
+    assert [len(each.loss_curves[0]) for each in asked] == [1, 2, 3, 4]
+    assert torch.equal(asked[2].parameters, outcome.parameters)
+    assert not torch.equal(asked[0].parameters, outcome.parameters)
+
+
+def test_a_score_that_is_never_finite_is_a_divergence(table):
+    with pytest.raises(CoCoError, match="training diverged"):
+        train(
+            mlp(),
+            CoCoLoss(C),
+            data(table),
+            Schedule(2, 32, 3e-3),
+            streams(1, 1),
+            validate=lambda *_: np.array([np.inf]),
+        )
+
+
+def test_models_that_go_on_keep_their_momentum():
+    torch.manual_seed(0)
+    parameters, gradients = torch.randn(3, 20), torch.randn(10, 3, 20)
+    stack, alone = FlatAdamW(parameters.clone(), 0.1), FlatAdamW(parameters[1:].clone(), 0.1)
+    for step, gradient in enumerate(gradients):
+        if step == 5:
+            stack.select(stack.parameters[1:].clone(), [1, 2])
+        stack.step(gradient if step < 5 else gradient[1:], 0.01)
+        alone.step(gradient[1:].contiguous(), 0.01)
+    torch.testing.assert_close(stack.parameters, alone.parameters)

@@ -176,7 +176,13 @@ def _folds(y: NDArray[Any], n_folds: int, seed: int) -> list[tuple[Any, Any]]:
 
 def _fit_in_lockstep(estimator: Any, X: Any, y: NDArray[Any], splits: list[Any]) -> list[Fitted]:
     result = cross_validate_lockstep(
-        estimator, X, y, cv=splits, return_estimator=True, scoring=lambda *_: 0.0
+        estimator,
+        X,
+        y,
+        cv=splits,
+        return_estimator=True,
+        scoring=lambda *_: 0.0,
+        error_score="raise",
     )
     return [
         (classifier, test, float(seconds))

@@ -21,6 +21,9 @@ COMMANDS = {
     "embed": ("cocoloss.cli.predict", "Write the embedding of each row of a table."),
     "evaluate": ("cocoloss.cli.evaluate", "Cross-validate models on a table."),
     "report": ("cocoloss.cli.report", "Show how a network learns a table, in one HTML page."),
+    "compare": ("cocoloss.cli.compare", "Rank models by a table of scores, with tests."),
+    "data": ("cocoloss.cli.data", "List, fetch and check tables."),
+    "bench": ("cocoloss.cli.bench", "Many models on many tables, resumable."),
     "demo": ("cocoloss.cli.demo", "Compare models on two data sets and write a report."),
 }
 TRACEBACK = "COCOLOSS_TRACEBACK"

@@ -10,7 +10,8 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from cocoloss.estimators.ensemble import BLOCK_NUMBERS, Ensemble
+from cocoloss.estimators.ensemble import BLOCK_NUMBERS, Ensemble, normalized
+from cocoloss.estimators.inputs import transform_inputs
 from cocoloss.estimators.threads import threads_for
 
 
@@ -25,6 +26,13 @@ def _head_has(method: str) -> Callable[[Any], bool]:
         return True
 
     return check
+
+
+def _head_scores(estimator: Any) -> bool:
+    """Say whether the heads of an estimator have scores of any kind."""
+    if hasattr(estimator, "heads_") and not hasattr(estimator.heads_[0], "predict_proba"):
+        estimator.heads_[0].decision_function  # noqa: B018 - tells who lacks it
+    return True
 
 
 class MemberAverage(TransformerMixin):
@@ -50,7 +58,8 @@ class MemberAverage(TransformerMixin):
 
             with torch.no_grad():
                 x = torch.from_numpy(inputs).to(self.device)
-                return np.stack([module(x).cpu().numpy() for module in self.modules_])
+                made = np.stack([module(x).cpu().numpy() for module in self.modules_])
+            return normalized(made.astype(np.float64)) if self.normalize_ else made
         ensemble = Ensemble(self.layer_sizes_, self.parameters_, self.output, self.normalize_)
         return ensemble.embed(inputs, hidden=hidden)
 
@@ -67,17 +76,30 @@ class MemberAverage(TransformerMixin):
 
     def _inputs(self, X: Any) -> NDArray[np.float32]:
         check_is_fitted(self)
-        return np.ascontiguousarray(self.preprocessor_.transform(X), dtype=np.float32)
+        return transform_inputs(self.preprocessor_, X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of each row: the argmax of :meth:`predict_proba` if there is one."""
+        """Return the class of each row: the argmax of :meth:`predict_proba` if there is one.
+
+        Heads without any scores vote.
+        """
         features = self._head_inputs(self._inputs(X))
         if hasattr(self.heads_[0], "predict_proba"):
             best = self._mean("predict_proba", features).argmax(axis=1)
-        else:
+        elif hasattr(self.heads_[0], "decision_function"):
             mean = self._mean("decision_function", features)
             best = (mean > 0).astype(int) if mean.ndim == 1 else mean.argmax(axis=1)
+        else:
+            best = self._votes(features).argmax(axis=1)
         return np.asarray(self.classes_[best])
+
+    def _votes(self, features: NDArray[Any]) -> NDArray[np.int64]:
+        """Return how many heads are for each class, (n, C); heads know classes by position."""
+        votes = np.zeros((features.shape[1], len(self.classes_)), dtype=np.int64)
+        rows = np.arange(len(votes))
+        for head, h in zip(self.heads_, features, strict=True):
+            votes[rows, head.predict(h)] += 1
+        return votes
 
     @available_if(_head_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -90,6 +112,7 @@ class MemberAverage(TransformerMixin):
         proba: NDArray[np.float64] = self.predict_proba(X)
         return np.log(np.maximum(proba, np.finfo(np.float64).tiny))
 
+    @available_if(_head_scores)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return a score per class, (n, C); for two classes one score, positive for the second."""
         features = self._head_inputs(self._inputs(X))

@@ -41,6 +41,8 @@ def check_arguments(estimator: Any) -> None:
     _check_number(estimator, "validation_fraction", above=0, below=1)
     if estimator.clip_norm is not None:
         _check_number(estimator, "clip_norm", above=0, otherwise=", or None for no clipping")
+    if estimator.module is not None:
+        _check_module_options(estimator)
     for name in ("early_stopping", "warm_start"):
         _check_truth(estimator, name)
     if not is_auto(estimator.normalize):
@@ -100,6 +102,15 @@ def _check_truth(estimator: Any, name: str, otherwise: str = "") -> None:
         raise CoCoError(f"{name} must be True or False{otherwise}, not {value!r}")
 
 
+def _check_module_options(estimator: Any) -> None:
+    """Refuse what a network of the user's own would not heed."""
+    if estimator.output != "identity" or estimator.dropout:
+        raise CoCoError(
+            f"output={estimator.output!r} and dropout={estimator.dropout!r} are options of the "
+            f"multilayer perceptron; put what you want of them into your module"
+        )
+
+
 def _check_callbacks(callbacks: Any) -> None:
     if callbacks is None:
         return
@@ -118,7 +129,7 @@ def _check_class_weight(class_weight: Any) -> None:
             f"{class_weight!r:.80}"
         )
     for label, weight in class_weight.items():
-        if not isinstance(weight, Real) or not 0 < weight < np.inf:
+        if not isinstance(weight, Real) or not 0 < float(weight) < np.inf:
             raise CoCoError(
                 f"class_weight must be positive, but class {label!r} has {weight!r}; leave the "
                 f"rows of a class out that is not to be learnt"

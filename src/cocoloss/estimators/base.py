@@ -5,7 +5,6 @@ Torch is imported where something is trained, so that a fitted classifier predic
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,9 +16,12 @@ from cocoloss._random import RandomState, as_generator
 from cocoloss.estimators.all_or_nothing import unchanged_on_failure
 from cocoloss.estimators.answers import MemberAverage
 from cocoloss.estimators.arguments import check_arguments, check_device, is_auto, is_named
-from cocoloss.estimators.distinct import as_table, distinct_rows
+from cocoloss.estimators.copies import make_copies
+from cocoloss.estimators.fitting import Fitting, train_together
 from cocoloss.estimators.held_out import split_held_out
+from cocoloss.estimators.inputs import as_table, fit_inputs, transform_inputs
 from cocoloss.estimators.jobs import Design, Job, Trained
+from cocoloss.estimators.member_heads import fit_heads
 from cocoloss.estimators.saving import SavedWhole
 from cocoloss.estimators.scikit_callbacks import (
     CallbackSupportMixin,
@@ -27,14 +29,18 @@ from cocoloss.estimators.scikit_callbacks import (
     with_callbacks,
 )
 from cocoloss.estimators.streaming import LearnsInParts
-from cocoloss.estimators.targets import class_weights, decision_prior, encode_targets
+from cocoloss.estimators.targets import (
+    class_weights,
+    decision_prior,
+    encode_targets,
+    relative,
+)
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import EmbeddingHead, make_head
-from cocoloss.metrics import dispersity
 from cocoloss.preprocessing import make_preprocessor
 
 if TYPE_CHECKING:
-    from cocoloss.training import Callback, Epoch
+    from cocoloss.training import Callback
 
 LINEAR_HEADS = ("ridge", "svm")
 VALIDATIONS = 50  # at most so many looks at the held-out rows in a fit
@@ -138,7 +144,8 @@ class BaseNetworkClassifier(
         y : array of shape (n,)
             Classes, of any kind.
         sample_weight : array of shape (n,), optional
-            How often each row counts: 2 is the row twice, 0 the row left out.
+            How often each row counts: 2 is exactly the row twice, 0 the row left out. Weights
+            that are not all whole numbers are relative: they are scaled to a mean of one.
 
         Returns
         -------
@@ -149,24 +156,22 @@ class BaseNetworkClassifier(
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        from cocoloss.estimators.stacking import train_jobs  # noqa: PLC0415 - torch, to train
+        fitting = self._start(X, y, sample_weight)
+        if not hasattr(self, "_skl_callbacks"):  # where set_callbacks of scikit-learn puts them
+            train_together([fitting])
+            return
+        reporter = EpochReporter(self, fitting.job, X, y, sample_weight)
+        train_together([fitting], [reporter])
+        reporter.finish()
 
+    def _start(self, X: Any, y: Any, sample_weight: Any = None) -> Fitting:
+        """Check everything, and say what is to be trained."""
         job = self._prepare(X, y, sample_weight)
-        reporter = EpochReporter(self, job, X, y, sample_weight) if self._has_callbacks() else None
-        with ExitStack() as stack:
-            listeners = self._listeners(job, stack) + ([reporter] if reporter else [])
-            (trained,) = train_jobs([job], listeners)
-        self._finish(job, trained)
-        if reporter:
-            reporter.finish()
-
-    def _has_callbacks(self) -> bool:
-        return hasattr(self, "_skl_callbacks")  # where set_callbacks of scikit-learn puts them
+        return Fitting(self, job, lambda trained: self._finish(job, trained))
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Job:
-        """Check everything and say what is to be trained."""
         check_arguments(self)
-        X = as_table(X, type(self).__name__)
+        X = self._as_table(X)
         going_on = self.warm_start and hasattr(self, "parameters_")
         known = self.classes_ if going_on else None
         self.classes_, labels, weights = encode_targets(X, y, sample_weight, type(self).__name__)
@@ -175,24 +180,16 @@ class BaseNetworkClassifier(
             self._check_goes_on(known)
         else:
             self._seed = int(as_generator(self.random_state).integers(2**31))
-        n_classes = len(self.classes_)
 
-        first, weights = distinct_rows(X, labels, weights)
-        rows, labels = _safe_indexing(X, first), labels[first]
-        if not going_on:
-            self.preprocessor_ = make_preprocessor(self.preprocess).fit(rows)
-            self._copy_input_names()
-        inputs = np.ascontiguousarray(self.preprocessor_.transform(rows), dtype=np.float32)
-        self.class_prior_ = decision_prior(
-            self.priors, self.class_weight, self.classes_, labels, weights
-        )
-
+        copies = make_copies(X, labels, weights, type(self).__name__)
+        labels, weights = labels[copies.rows], copies.weights
+        inputs = self._read_inputs(_safe_indexing(X, copies.rows), labels, learn=not going_on)
+        masses = np.bincount(labels, weights=weights).astype(np.float64)
+        self.class_prior_ = decision_prior(self.priors, self.class_weight, self.classes_, masses)
+        per_class = class_weights(self.class_weight, self.classes_, masses)
         seeds = [self._seed + k for k in range(self.n_members)]
-        train, held_out = self._split(labels, seeds)
-        per_class = class_weights(self.class_weight, self.classes_, labels)
-        loss_weights = self._loss_weights(labels, weights * per_class[labels])
-        uneven = not np.allclose(loss_weights, loss_weights[0])
-        design = self._make_design(inputs.shape[1], n_classes)
+        train, held_out = self._split(labels, copies.groups, seeds)
+        design = self._make_design(inputs.shape[1], len(self.classes_))
         if going_on and design.layer_sizes != self.layer_sizes_:
             raise CoCoError(
                 f"warm_start goes on with layers of {self.layer_sizes_}, but the arguments and the "
@@ -202,14 +199,30 @@ class BaseNetworkClassifier(
             design,
             inputs,
             labels,
-            (loss_weights / loss_weights.mean()).astype(np.float32) if uneven else None,
-            n_classes,
+            relative(self._loss_weights(labels, weights * per_class[labels])),
+            len(self.classes_),
             train,
             held_out,
             seeds,
             weights,
             self.parameters_ if going_on else None,
+            self.modules_ if going_on else None,
         )
+
+    def _as_table(self, X: Any) -> Any:
+        own = self.preprocess is not None and not is_auto(self.preprocess)
+        return as_table(X, type(self).__name__, own=own)
+
+    def _read_inputs(
+        self, rows: Any, labels: NDArray[np.int64], *, learn: bool
+    ) -> NDArray[np.float32]:
+        """Return what the preprocessing makes of training rows, after learning from them if new."""
+        if not learn:
+            return transform_inputs(self.preprocessor_, rows)
+        self.preprocessor_ = make_preprocessor(self.preprocess, type(self).__name__)
+        inputs = fit_inputs(self.preprocessor_, rows, self.classes_[labels])
+        self._copy_input_names()
+        return inputs
 
     def _copy_input_names(self) -> None:
         for name in ("n_features_in_", "feature_names_in_"):
@@ -248,43 +261,40 @@ class BaseNetworkClassifier(
         self.normalize_ = job.design.network["normalize"]
         kind = self._automatic_head if is_auto(self.head) else self.head
         self.reads_outputs_ = is_named(kind, "readout")
-        features = self._head_inputs(job.inputs)
-        weights = job.row_weights
         linear = isinstance(kind, str) and kind in LINEAR_HEADS
-        if linear:  # which know no priors: rows are weighted until the class shares are the priors
-            share = np.bincount(job.labels, weights=weights) / weights.sum()
-            weights = weights * (self.class_prior_ / share)[job.labels]
-        even = bool(np.all(weights == weights[0]))  # a head of the user's may take no weights
-        self.heads_ = []
-        for k, (train, held_out) in enumerate(zip(job.train, job.held_out, strict=True)):
+        features = self._head_inputs(job.inputs)
+
+        def make() -> Any:
             if self.reads_outputs_:
-                head = self._readout(job)
-            else:
-                head = make_head(kind, "empirical" if linear else self.class_prior_)
-            options = {} if even else {"sample_weight": weights[train]}
-            head.fit(features[k, train], job.labels[train], **options)
-            if len(held_out) and isinstance(head, EmbeddingHead):
-                head.calibrate(
-                    features[k, held_out], job.labels[held_out], sample_weight=weights[held_out]
-                )
-            self.heads_.append(head)
+                return self._readout(job)
+            return make_head(kind, "empirical" if linear else self.class_prior_)
+
+        self.heads_ = fit_heads(make, features, job, self._head_weights(job, linear=linear))
         self._n_features_out = self._embedding_width() * len(self.heads_)
         return self
 
+    def _head_weights(self, job: Job, *, linear: bool) -> NDArray[Any]:
+        """Return what each row weighs for the heads."""
+        if self.reads_outputs_ and self._logits and job.weights is not None:
+            return job.weights  # logits have learnt the class shares that these make
+        weights = job.row_weights
+        if linear:  # which know no priors: rows are weighted until the class shares are the priors
+            share = np.bincount(job.labels, weights=weights) / weights.sum()
+            weights = weights * (self.class_prior_ / share)[job.labels]
+        return weights
+
     def _split(
-        self, labels: NDArray[np.int64], seeds: list[int]
+        self, labels: NDArray[np.int64], groups: NDArray[np.int64], seeds: list[int]
     ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
         """Return the training rows and the held-out rows of each member."""
         if not self.early_stopping:
             everything = np.arange(len(labels))
             return [everything] * len(seeds), [everything[:0]] * len(seeds)
+        fraction = self.validation_fraction
         pairs = [
-            split_held_out(labels, self.validation_fraction, np.random.default_rng([seed, 1]))
+            split_held_out(labels, groups, fraction, np.random.default_rng([seed, 1]))
             for seed in seeds
         ]
-        if not all(len(held_out) for _, held_out in pairs):
-            everything = np.arange(len(labels))
-            return [everything] * len(seeds), [everything[:0]] * len(seeds)
         return [train for train, _ in pairs], [held_out for _, held_out in pairs]
 
     def _make_design(self, n_features: int, n_classes: int) -> Design:
@@ -292,7 +302,8 @@ class BaseNetworkClassifier(
 
         q = self._resolve_embedding_dim(n_classes)
         sizes = self._layer_sizes(n_features, q, n_classes)
-        every = max(1, self.max_iter // VALIDATIONS)
+        # Often enough to see within the patience whether there is progress.
+        every = max(1, min(self.max_iter // VALIDATIONS, self.n_iter_no_change // 3))
         schedule = Schedule(
             n_epochs=self.max_iter,
             batch_size=self.batch_size,
@@ -325,24 +336,6 @@ class BaseNetworkClassifier(
         from cocoloss.estimators.modules import module_factory  # noqa: PLC0415 - torch, to train
 
         return module_factory(self.module, n_features, width)
-
-    def _listeners(self, job: Job, stack: ExitStack) -> "list[Callback]":
-        listeners = list(self.callbacks or [])
-        if self.verbose:
-            sample = np.linspace(0, len(job.inputs) - 1, min(len(job.inputs), 500)).astype(int)
-
-            import torch  # noqa: PLC0415
-
-            from cocoloss.training import ProgressBar  # noqa: PLC0415
-
-            def measure(epoch: "Epoch") -> float:
-                x = torch.from_numpy(job.inputs[sample]).to(job.design.device)
-                x = x.expand(len(epoch.models), -1, -1)
-                h = epoch.network.forward(x)[0].cpu().numpy()
-                return dispersity(h, job.labels[sample])
-
-            listeners.append(stack.enter_context(ProgressBar(self.max_iter, measure)))
-        return listeners
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "heads_")

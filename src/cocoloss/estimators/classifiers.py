@@ -40,7 +40,8 @@ class CoCoClassifier(BaseNetworkClassifier):
         Target similarity of the classes, as for :class:`cocoloss.CoCoLoss`.
     module : torch.nn.Module or callable, optional
         A network of your own instead of the multilayer perceptron: a module, which is copied and
-        initialised anew for each member, or a function of (n_features, embedding_dim).
+        initialised anew for each member, or a function of (n_features, embedding_dim). Its output
+        is divided by its norm as ``normalize`` says.
     output : {"identity", "tanh"}, default="identity"
         What follows the last layer.
     normalize : bool or "auto", default="auto"
@@ -66,11 +67,12 @@ class CoCoClassifier(BaseNetworkClassifier):
         Networks in the ensemble, trained in lockstep.
     early_stopping : bool, default=True
         Whether each member holds out rows, keeps its best epoch by them, and calibrates on them.
-        Where there are too few rows nothing is held out.
+        Where they would be fewer than 20, nothing is held out.
     validation_fraction : float, default=0.15
         Share of the rows that a member holds out.
     n_iter_no_change : int, default=30
-        Epochs without improvement after which a member stops.
+        Epochs without improvement after which a member stops; there is a look at the held-out
+        rows at least three times in so many epochs.
     head : str or classifier, default="auto"
         What classifies the embedding: "gaussian" (which is "auto"), "centroid", "angular",
         "ridge", "svm", or a scikit-learn classifier.
@@ -78,9 +80,11 @@ class CoCoClassifier(BaseNetworkClassifier):
         Under which prior ``predict`` and ``predict_proba`` are meant: "uniform" for balanced
         accuracy, "empirical" for accuracy and log loss.
     class_weight : dict, "balanced" or None
-        Weights of the classes in training; those of a dict also multiply the prior.
+        Weights of the classes in training; those of a dict also multiply the prior, whatever
+        ``priors`` is.
     preprocess : "auto", None or transformer, default="auto"
-        "auto" takes tables of any kind; None takes finite numbers as they are.
+        "auto" takes tables of any kind; None takes finite numbers as they are. A transformer of
+        your own gets the rows as often as they weigh, and the classes.
     warm_start : bool, default=False
         Whether another ``fit`` goes on from the networks of the last one.
     callbacks : sequence of callables, optional
@@ -203,8 +207,8 @@ class DotRegressionClassifier(BaseNetworkClassifier):
     r"""A classifier that pulls rows onto fixed simplex vertices, one per class.
 
     Parameters are those of :class:`CoCoClassifier`, without ``loss`` and ``similarity``. "auto"
-    means that embeddings are not normalised, and that ``head`` is "readout": the class whose
-    vertex has the smallest angle to the embedding.
+    means that embeddings are normalised, and that ``head`` is "readout": the class whose vertex
+    has the smallest angle to the embedding.
 
     Examples
     --------
@@ -214,6 +218,10 @@ class DotRegressionClassifier(BaseNetworkClassifier):
     >>> DotRegressionClassifier(random_state=0, max_iter=20).fit(X, y).score(X, y) > 0.95
     True
     """
+
+    # NOTE[PAPER]: the loss as printed leaves the norm free, so that with three classes or more it
+    # can vanish where another vertex is nearer. normalize=False is as printed.
+    _normalizes = True
 
     def _make_loss(self, n_classes: int, embedding_dim: int, seed: int) -> Any:
         from cocoloss.losses import DotRegressionLoss  # noqa: PLC0415 - torch, to train

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cocoloss.estimators.threads import threads_for
 
 BLOCK_NUMBERS = 2**17  # activations of one block of rows: 1 MB, so that layers meet in the cache
-TINY_NORM = 1e-12
+TINY_NORM = 1e-12  # that of cocoloss.networks, which needs torch
 
 
 @dataclass
@@ -87,7 +87,11 @@ class Ensemble:
         a += bias
         if self.output == "tanh":
             np.tanh(a, out=a)
-        if self.normalize:
-            norms = np.sqrt(np.einsum("nq,nq->n", a, a))[:, None]
-            a /= np.maximum(norms, TINY_NORM)
-        return a
+        return normalized(a) if self.normalize else a
+
+
+def normalized(embeddings: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide embeddings (..., q) by their norms, in place."""
+    norms = np.sqrt(np.einsum("...q,...q->...", embeddings, embeddings))[..., None]
+    embeddings /= np.maximum(norms, TINY_NORM)
+    return embeddings

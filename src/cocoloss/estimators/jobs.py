@@ -56,7 +56,9 @@ class Job:
     row_weights : array of shape (n,)
         How often each row occurs: what the heads get.
     start : float32 array of shape (K, P) or None
-        Parameters to go on from.
+        Parameters to go on from; all jobs of a stack have some, or none has.
+    start_modules : list of modules or None
+        The user's own, whose buffers go with them.
     """
 
     design: Design
@@ -69,6 +71,7 @@ class Job:
     seeds: list[int]
     row_weights: NDArray[np.float64]
     start: NDArray[np.float32] | None = None
+    start_modules: list[Any] | None = None
 
 
 @dataclass(frozen=True)

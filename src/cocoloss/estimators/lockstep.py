@@ -1,17 +1,24 @@
 """Cross-validation with all folds trained at once."""
 
+import copy
 import time
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from inspect import signature
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import check_cv, cross_validate
 from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _check_method_params
 
 from cocoloss.estimators.base import BaseNetworkClassifier
+from cocoloss.estimators.fitting import Fitting, train_together
 from cocoloss.estimators.jobs import Job
 from cocoloss.exceptions import CoCoError
 
@@ -25,32 +32,43 @@ def cross_validate_lockstep(
     scoring: Any = None,
     cv: Any = 10,
     params: dict[str, Any] | None = None,
+    error_score: Any = np.nan,
     return_train_score: bool = False,
     return_estimator: bool = False,
     return_indices: bool = False,
+    verbose: bool = False,
 ) -> dict[str, Any]:
     """Evaluate a classifier of this package by cross-validation, all folds in one training run.
 
     Returns what scikit-learn's ``cross_validate`` returns for the same arguments, and the same
     numbers but for rounding: every fold has its own preprocessing, networks, held-out rows and
-    heads; only the steps of training are shared.
+    heads; only the steps of training are shared. That is what ``n_jobs`` and ``pre_dispatch`` are
+    for there, so they are not arguments here.
 
     Parameters
     ----------
     estimator : classifier of cocoloss
-        Cloned for each fold.
+        Cloned for each fold. Its ``callbacks`` hear of all folds at once: an epoch has the models
+        of the first fold, then those of the second, and so on. Callbacks that were set with
+        scikit-learn's ``set_callbacks`` are for single fits, and are not told.
     X, y
         The table and its classes.
     groups : array, optional
-        For splitters that need groups.
+        For splitters that need groups. With scikit-learn's metadata routing they go into
+        ``params``.
     scoring : str, callable, list or dict, optional
         As for scikit-learn; accuracy if None.
     cv : int, splitter or iterable, default=10
         How to split.
     params : dict, optional
-        Arguments of ``fit``, such as ``sample_weight``, split like the rows.
+        Arguments of ``fit``, such as ``sample_weight``, split like the rows. With scikit-learn's
+        metadata routing, also those of splitter and scorer: each gets what it has requested.
+    error_score : "raise" or number, default=nan
+        The score of a fold that cannot be fitted or scored, with a warning; or whether to raise.
     return_train_score, return_estimator, return_indices : bool
         What else to return.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal, as ``verbose`` of the estimator does.
 
     Returns
     -------
@@ -73,72 +91,159 @@ def cross_validate_lockstep(
             f"cross_validate_lockstep trains classifiers of cocoloss, not "
             f"{type(estimator).__name__}; use scikit-learn's cross_validate for others"
         )
-    X, y, groups = indexable(X, y, groups)
-    splits = list(check_cv(cv, y, classifier=True).split(X, y, groups))
-    if estimator.random_state is None:  # folds share the draw, as they would share a seed
-        estimator = clone(estimator).set_params(
-            random_state=int(np.random.default_rng().integers(2**31))
+    if hasattr(estimator, "_skl_callbacks"):
+        warnings.warn(
+            "callbacks that were set with set_callbacks are not told of folds in lockstep; use "
+            "the argument callbacks of the estimator",
+            UserWarning,
+            stacklevel=2,
         )
-    scorer = check_scoring(estimator, scoring, raise_exc=True)  # before the work
+    X, y, groups = indexable(X, y, groups)
+    cv = check_cv(cv, y, classifier=True)
+    scorer = check_scoring(estimator, scoring, raise_exc=error_score == "raise")  # before the work
+    split_params, fit_params, score_params = _route(estimator, cv, scorer, groups, params or {})
+    splits = list(cv.split(X, y, **split_params))
     started = time.perf_counter()
-    fitted = _fit_folds(estimator, X, y, [train for train, _ in splits], params or {})
+    folds = [
+        (_safe_indexing(X, train), _safe_indexing(y, train), _part(X, fit_params, train))
+        for train, _ in splits
+    ]
+    fitted = _fit_folds(_seeded(estimator, verbose=verbose), folds, error_score)
     fit_time = (time.perf_counter() - started) / len(splits)
 
-    results: dict[str, list[Any]] = {}
-    for classifier, (train, test) in zip(fitted, splits, strict=True):
-        started = time.perf_counter()
-        _add(results, "test", scorer(classifier, _safe_indexing(X, test), _safe_indexing(y, test)))
-        results.setdefault("score_time", []).append(time.perf_counter() - started)
-        if return_train_score:
-            scores = scorer(classifier, _safe_indexing(X, train), _safe_indexing(y, train))
-            _add(results, "train", scores)
-    answer: dict[str, Any] = {"fit_time": np.full(len(splits), fit_time)}
-    answer |= {name: np.asarray(values) for name, values in sorted(results.items())}
-    if return_estimator:
-        answer["estimator"] = fitted
-    if return_indices:
-        train, test = zip(*splits, strict=True)
-        answer["indices"] = {"train": train, "test": test}
+    with _ready_made(estimator, fitted) as ready:
+        answer: dict[str, Any] = cross_validate(
+            ready,
+            X,
+            y,
+            scoring=scoring,
+            cv=splits,
+            params=score_params,
+            error_score=error_score,
+            return_train_score=return_train_score,
+            return_estimator=return_estimator,
+            return_indices=return_indices,
+        )
+    answer["fit_time"] = np.full(len(splits), fit_time)
     return answer
 
 
+def _route(
+    estimator: Any, cv: Any, scorer: Any, groups: Any, params: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any] | None]:
+    """Return the arguments of the splitter, of ``fit`` and of the scorer."""
+    if not get_config()["enable_metadata_routing"]:
+        known = list(signature(type(estimator).fit).parameters)[3:]
+        unknown = [name for name in params if name not in known]
+        if unknown:
+            raise CoCoError(
+                f"params has {', '.join(map(repr, unknown))}, but fit takes {', '.join(known)}"
+            )
+        return {"groups": groups}, params, None
+    if groups is not None:
+        raise CoCoError("with metadata routing, give groups in params: params={'groups': groups}")
+
+    def called(method: str) -> MethodMapping:
+        return MethodMapping().add(caller="fit", callee=method)
+
+    router = MetadataRouter(owner="cross_validate_lockstep")
+    router.add(splitter=cv, method_mapping=called("split"))
+    router.add(estimator=estimator, method_mapping=called("fit"))
+    router.add(scorer=scorer, method_mapping=called("score"))
+    routed = process_routing(router, "fit", **params)
+    scored = {name: params[name] for name in routed.scorer.score}
+    return routed.splitter.split, routed.estimator.fit, scored or None
+
+
+def _part(X: Any, params: dict[str, Any], rows: Any) -> dict[str, Any]:
+    part: dict[str, Any] = _check_method_params(X, params, indices=rows)
+    return part
+
+
+def _seeded(estimator: BaseNetworkClassifier, *, verbose: bool) -> BaseNetworkClassifier:
+    """Return a copy with a seed: folds share the draw, as they would share a seed."""
+    estimator = clone(estimator)
+    if estimator.random_state is None:
+        estimator.random_state = int(np.random.default_rng().integers(2**31))
+    estimator.verbose = verbose or estimator.verbose
+    return estimator
+
+
 def _fit_folds(
-    estimator: BaseNetworkClassifier,
-    X: Any,
-    y: Any,
-    folds: Iterable[Any],
-    params: dict[str, Any],
-) -> list[BaseNetworkClassifier]:
-    """Return a fitted clone for each fold; folds whose tables have one shape train together."""
-    from cocoloss.estimators.stacking import train_jobs  # noqa: PLC0415 - torch, to train
-
-    classifiers, jobs = [], []
-    for train in folds:
-        classifier = clone(estimator)
-        fit_params = _check_method_params(X, params, indices=train)
-        weight = fit_params.get("sample_weight")
-        jobs.append(classifier._prepare(_safe_indexing(X, train), _safe_indexing(y, train), weight))  # noqa: SLF001
-        classifiers.append(classifier)
-    for together in _alike(jobs):
-        trained = train_jobs([jobs[i] for i in together], list(estimator.callbacks or []))
-        for i, result in zip(together, trained, strict=True):
-            classifiers[i]._finish(jobs[i], result)  # noqa: SLF001
-    return classifiers
+    estimator: BaseNetworkClassifier, folds: Sequence[tuple[Any, Any, Any]], error_score: Any
+) -> list[BaseNetworkClassifier | Exception]:
+    """Return a fitted clone for each fold, or why there is none."""
+    outcomes: list[Any] = []
+    for X, y, params in folds:
+        try:
+            outcomes.append(clone(estimator)._start(X, y, **params))  # noqa: SLF001
+        except Exception as error:
+            if error_score == "raise":
+                raise
+            outcomes.append(error)
+    started = [i for i, outcome in enumerate(outcomes) if isinstance(outcome, Fitting)]
+    for together in _alike([outcomes[i].job for i in started]):
+        _train([started[i] for i in together], outcomes, error_score)
+    return outcomes
 
 
-def _alike(jobs: list[Job]) -> list[list[int]]:
-    """Group jobs that can be stacked: same shapes, same number of steps in an epoch."""
+def _train(folds: list[int], outcomes: list[Any], error_score: Any) -> None:
+    """Put fitted estimators, or errors, in place of the fits that have started."""
+    fittings = [outcomes[i] for i in folds]
+    try:
+        train_together(fittings)
+    except Exception as error:
+        if error_score == "raise":
+            raise
+        if len(folds) > 1:  # the others are not to blame
+            for i in folds:
+                _train([i], outcomes, error_score)
+        else:
+            outcomes[folds[0]] = error
+        return
+    for i, fitting in zip(folds, fittings, strict=True):
+        outcomes[i] = fitting.estimator
+
+
+def _alike(jobs: Sequence[Job]) -> list[list[int]]:
+    """Group jobs that can be stacked: same shapes, same batches, same steps in an epoch."""
     groups: dict[Any, list[int]] = {}
     for i, job in enumerate(jobs):
         fewest = min(len(rows) for rows in job.train)
-        steps = max(1, fewest // min(job.design.schedule.batch_size, fewest))
+        batch_size = min(job.design.schedule.batch_size, fewest)
         held_out = all(len(rows) for rows in job.held_out)
-        key = (job.design.layer_sizes, job.n_classes, steps, held_out)
+        key = (job.design.layer_sizes, job.n_classes, batch_size, fewest // batch_size, held_out)
         groups.setdefault(key, []).append(i)
     return list(groups.values())
 
 
-def _add(results: dict[str, list[Any]], prefix: str, scores: Any) -> None:
-    named = scores if isinstance(scores, dict) else {"score": scores}
-    for name, value in named.items():
-        results.setdefault(f"{prefix}_{name}", []).append(value)
+@contextmanager
+def _ready_made(
+    estimator: BaseNetworkClassifier, outcomes: Sequence[BaseNetworkClassifier | Exception]
+) -> Iterator[BaseNetworkClassifier]:
+    """Lend an estimator whose clones are these, one after the other, and fitted already.
+
+    So scikit-learn scores them and deals with the errors, in its own words.
+    """
+    lent = []
+    for outcome in outcomes:
+        one = clone(estimator) if isinstance(outcome, Exception) else outcome
+        one.fit = _already(outcome)
+        lent.append(one)
+    clones = iter(lent)
+    template: Any = copy.copy(estimator)
+    template.__sklearn_clone__ = lambda: next(clones)
+    try:
+        yield template
+    finally:
+        for one in lent:
+            del one.fit
+
+
+def _already(outcome: Any) -> Any:
+    def fit(*_: Any, **__: Any) -> Any:
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    return fit

@@ -4,13 +4,9 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cocoloss.estimators.jobs import Job
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from cocoloss.training import Epoch
 
 try:
@@ -31,8 +27,8 @@ __all__ = ["CallbackSupportMixin", "EpochReporter", "with_callbacks"]
 class EpochReporter:
     """Tells scikit-learn's callbacks of an estimator about every epoch.
 
-    Callbacks that ask for a fitted estimator get one as if training had stopped after the epoch,
-    with heads fitted to its networks: that costs what the end of a fit costs, every epoch.
+    Callbacks that ask for a fitted estimator get what ``fit`` would leave if training stopped after
+    the epoch, heads and all: that costs what the end of a fit costs, every epoch.
 
     Parameters
     ----------
@@ -52,29 +48,25 @@ class EpochReporter:
         n_epochs = job.design.schedule.n_epochs
         self.root = estimator._init_callback_context(max_subtasks=n_epochs)  # noqa: SLF001 - its authors' way
         self.root.call_on_fit_task_begin(estimator=estimator, **self.data)
-        self.latest: dict[int, NDArray[np.float32]] = {}  # member -> its weights
 
     def __call__(self, epoch: "Epoch") -> bool:
         """Report an epoch; True if a callback wants to stop."""
         context = self.root.subcontext(task_name="epoch")
         context.call_on_fit_task_begin(estimator=self.estimator, **self.data)
-        attributes = None
-        if self.job.design.module is None:
-            weights = epoch.network.parameters.detach().cpu().numpy()
-            self.latest |= {int(k): w.copy() for k, w in zip(epoch.models, weights, strict=True)}
-            attributes = self._attributes
         return bool(
             context.call_on_fit_task_end(
-                estimator=self.estimator, reconstruction_attributes=attributes, **self.data
+                estimator=self.estimator,
+                reconstruction_attributes=lambda: self._attributes(epoch),
+                **self.data,
             )
         )
 
-    def _attributes(self) -> dict[str, Any]:
+    def _attributes(self, epoch: "Epoch") -> dict[str, Any]:
         """Return what the estimator would have learnt by now."""
+        from cocoloss.estimators.stacking import trained_so_far  # noqa: PLC0415 - torch, to train
+
         twin = copy.copy(self.estimator)
-        weights = np.stack([self.latest[k] for k in range(len(self.job.seeds))])
-        twin._adopt(self.job, weights, None)  # noqa: SLF001 - one of the estimator's own files
-        return vars(twin)
+        return dict(vars(twin._finish(self.job, trained_so_far(epoch))))  # noqa: SLF001
 
     def finish(self) -> None:
         """Report the end of ``fit``."""

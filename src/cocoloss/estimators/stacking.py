@@ -1,20 +1,23 @@
 """Training fits together: one fit, or all folds at once, in one stack of networks."""
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from cocoloss.estimators.jobs import Design, Job, Trained
 from cocoloss.estimators.threads import WORTH_A_THREAD
 from cocoloss.estimators.validation import HeldOutLoss
-from cocoloss.networks import LockstepMLP, ModuleStack
-from cocoloss.training import Callback, Outcome, TrainingData, train
+from cocoloss.networks import LockstepMLP, ModuleStack, flat_buffers, load_flat
+from cocoloss.training import Callback, Epoch, Outcome, TrainingData, train
 
-SAMPLED = 256  # rows by which the norm at the start is judged
+SAMPLED = 256  # rows of each network by which its norm at the start is judged
 
 
 def train_jobs(jobs: Sequence[Job], callbacks: Sequence[Callback] = ()) -> list[Trained]:
@@ -27,12 +30,7 @@ def train_jobs(jobs: Sequence[Job], callbacks: Sequence[Callback] = ()) -> list[
 
     inputs = torch.from_numpy(np.concatenate([job.inputs for job in jobs])).to(design.device)
     labels = torch.from_numpy(np.concatenate([job.labels for job in jobs])).to(design.device)
-    weights = None
-    if any(job.weights is not None for job in jobs):
-        parts = [
-            np.ones(len(j.inputs), np.float32) if j.weights is None else j.weights for j in jobs
-        ]
-        weights = torch.from_numpy(np.concatenate(parts)).to(design.device)
+    weights = _joined([job.weights for job in jobs], jobs)
     data = TrainingData(inputs, labels, weights, rows(lambda job: job.train), jobs[0].n_classes)
     seeds = [seed for job in jobs for seed in job.seeds]
     generators = [np.random.default_rng(seed) for seed in seeds]
@@ -43,7 +41,13 @@ def train_jobs(jobs: Sequence[Job], callbacks: Sequence[Callback] = ()) -> list[
         validate = None
         if all(len(r) for r in held_out):
             validate = HeldOutLoss(
-                inputs, labels, data.rows, held_out, data.n_classes, logits=design.logits
+                inputs,
+                labels,
+                data.rows,
+                held_out,
+                data.n_classes,
+                logits=design.logits,
+                weights=_joined([_uneven(job.row_weights) for job in jobs], jobs),
             )
         modules = list(network.modules) if isinstance(network, ModuleStack) else None
         outcome = train(
@@ -55,11 +59,42 @@ def train_jobs(jobs: Sequence[Job], callbacks: Sequence[Callback] = ()) -> list[
             validate=validate,
             callbacks=callbacks,
         )
-    if modules is not None:
-        for module, values in zip(modules, outcome.parameters, strict=True):
-            torch.nn.utils.vector_to_parameters(values.clone(), module.parameters())
-            module.eval()
-    return _split(outcome, modules, [len(job.seeds) for job in jobs])
+    return _split(outcome, _loaded(modules, outcome), [len(job.seeds) for job in jobs])
+
+
+def trained_so_far(epoch: Epoch) -> Trained:
+    """Return what a fit that is trained alone would be left with if it stopped after an epoch."""
+    outcome = epoch.outcome()
+    modules = None
+    if isinstance(epoch.network, ModuleStack):
+        modules = [copy.deepcopy(epoch.network.modules[0]) for _ in outcome.parameters]
+    (trained,) = _split(outcome, _loaded(modules, outcome), [len(outcome.parameters)])
+    return trained
+
+
+def _loaded(modules: list[nn.Module] | None, outcome: Outcome) -> list[nn.Module] | None:
+    """Return the modules with the weights of the outcome, ready to predict."""
+    for k, module in enumerate(modules or []):
+        load_flat(module, outcome.parameters[k].clone(), outcome.buffers[k].clone())
+        for parameter in module.parameters():
+            parameter.grad = None
+        module.eval()
+    return modules
+
+
+def _joined(parts: Sequence[NDArray[Any] | None], jobs: Sequence[Job]) -> Tensor | None:
+    """Return weights of the rows of all jobs, ones where a job has none; None if no job has any."""
+    if all(part is None for part in parts):
+        return None
+    filled = [
+        np.ones(len(job.inputs), np.float32) if part is None else part.astype(np.float32)
+        for part, job in zip(parts, jobs, strict=True)
+    ]
+    return torch.from_numpy(np.concatenate(filled)).to(jobs[0].design.device)
+
+
+def _uneven(weights: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    return None if np.all(weights == weights[0]) else weights
 
 
 def _make_network(
@@ -71,32 +106,37 @@ def _make_network(
 ) -> LockstepMLP | ModuleStack:
     network: LockstepMLP | ModuleStack
     if design.module is not None:
-        network = ModuleStack(design.module, seeds, device=design.device)
+        normalize = design.network["normalize"]
+        network = ModuleStack(design.module, seeds, normalize=normalize, device=design.device)
     else:
         network = LockstepMLP(
             design.layer_sizes, generators, device=design.device, **design.network
         )
         if not design.logits:
-            few = min(len(r) for r in data.rows)
+            # As many of each, so that no network starts otherwise because of its neighbours.
             sample = np.stack(
-                [r[np.linspace(0, len(r) - 1, min(few, 256)).astype(int)] for r in data.rows]
+                [r[np.linspace(0, len(r) - 1, SAMPLED).astype(int)] for r in data.rows]
             )
             network.start_at_unit_norm(data.inputs[torch.from_numpy(sample)])
-    start = [job.start for job in jobs]
-    if all(s is not None for s in start):
-        network.load(torch.from_numpy(np.concatenate(start)))  # type: ignore[arg-type]
+    start = [job.start for job in jobs if job.start is not None]
+    if start:
+        parameters = torch.from_numpy(np.concatenate(start))
+        if isinstance(network, ModuleStack):
+            earlier = [module for job in jobs for module in job.start_modules or []]
+            network.load(parameters, torch.stack([flat_buffers(module) for module in earlier]))
+        else:
+            network.load(parameters)
     return network
 
 
-def _split(
-    outcome: Outcome, modules: list[torch.nn.Module] | None, sizes: list[int]
-) -> list[Trained]:
+def _split(outcome: Outcome, modules: list[nn.Module] | None, sizes: list[int]) -> list[Trained]:
     trained, stop = [], 0
     for size in sizes:
         part = slice(stop, stop + size)
         stop += size
         piece = Outcome(
             outcome.parameters[part],
+            outcome.buffers[part],
             outcome.loss_curves[part],
             outcome.scores[part],
             outcome.best_epochs[part],

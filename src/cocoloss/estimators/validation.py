@@ -10,6 +10,7 @@ from torch import Tensor
 # More rows than this add nothing to class means and a covariance.
 MOST_FITTED = 2000
 TEMPERATURES = torch.logspace(-1, 2, 16)
+TINY = 1e-30  # what a class without rows weighs, so that nothing is divided by zero
 FLOOR = 1e-3  # of the variance, relative to the embedding's own
 
 
@@ -28,6 +29,8 @@ class HeldOutLoss:
     n_classes : int
     logits : bool
         Whether the networks give logits.
+    weights : Tensor of shape (R,), optional
+        How often each row counts.
     """
 
     def __init__(
@@ -39,12 +42,15 @@ class HeldOutLoss:
         n_classes: int,
         *,
         logits: bool,
+        weights: Tensor | None = None,
     ) -> None:
         self.n_classes, self.logits = n_classes, logits
         self.inputs, self.labels = inputs, labels
         rows = [_thin(r, MOST_FITTED) for r in train]
-        self.train, self.train_mask = _pad(rows, inputs.device)
-        self.held_out, self.held_out_mask = _pad(held_out, inputs.device)
+        if weights is None:
+            weights = torch.ones(len(inputs), device=inputs.device)
+        self.train, self.train_weights = _pad(rows, weights)
+        self.held_out, self.held_out_weights = _pad(held_out, weights)
 
     @torch.no_grad()
     def __call__(self, network: object, models: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -55,15 +61,15 @@ class HeldOutLoss:
         if not self.logits:
             train = self.train[which]
             fitted = network.forward(self.inputs[train])  # type: ignore[attr-defined]
-            mask = self.train_mask[which].to(fitted.dtype)
-            scores = _log_likelihoods(fitted, self.labels[train], mask, scores, self.n_classes)
-        return self._best_loss(scores, self.labels[rows], self.held_out_mask[which])
+            weights = self.train_weights[which]
+            scores = _log_likelihoods(fitted, self.labels[train], weights, scores, self.n_classes)
+        return self._best_loss(scores, self.labels[rows], self.held_out_weights[which])
 
-    def _best_loss(self, scores: Tensor, labels: Tensor, mask: Tensor) -> NDArray[np.float64]:
+    def _best_loss(self, scores: Tensor, labels: Tensor, weights: Tensor) -> NDArray[np.float64]:
         one_hot = torch.nn.functional.one_hot(labels, self.n_classes).to(scores.dtype)
-        one_hot *= mask.unsqueeze(-1)
-        counts = one_hot.sum(1)  # (K, C)
-        share = (1 / counts.clamp_min(1)) / (counts > 0).sum(-1, keepdim=True)
+        one_hot *= weights.unsqueeze(-1)
+        masses = one_hot.sum(1)  # (K, C)
+        share = (1 / masses.clamp_min(TINY)) / (masses > 0).sum(-1, keepdim=True)
         weights = (one_hot * share.unsqueeze(1)).sum(-1)  # (K, n): every class weighs the same
         best = None
         for temperature in TEMPERATURES.to(scores.device):
@@ -72,19 +78,22 @@ class HeldOutLoss:
             loss = -(own * weights).sum(-1)
             best = loss if best is None else torch.minimum(best, loss)
         assert best is not None
-        return np.nan_to_num(np.asarray(best.cpu(), dtype=np.float64), nan=np.inf)
+        losses = np.asarray(best.cpu(), dtype=np.float64)
+        return np.where(np.isnan(losses), np.inf, losses)
 
 
-def _log_likelihoods(h: Tensor, y: Tensor, mask: Tensor, z: Tensor, n_classes: int) -> Tensor:
+def _log_likelihoods(h: Tensor, y: Tensor, weights: Tensor, z: Tensor, n_classes: int) -> Tensor:
     """Fit Gaussians with one covariance to (h, y), and return their log densities at z."""
-    one_hot = torch.nn.functional.one_hot(y, n_classes).to(h.dtype) * mask.unsqueeze(-1)
-    counts = one_hot.sum(1).clamp_min(1)  # (K, C)
-    means = torch.bmm(one_hot.mT, h) / counts.unsqueeze(-1)
-    d = (h - torch.bmm(one_hot, means)) * mask.unsqueeze(-1)
-    total = counts.sum(-1)[:, None, None]
-    covariance = torch.bmm(d.mT, d) / total  # (K, q, q)
+    one_hot = torch.nn.functional.one_hot(y, n_classes).to(h.dtype)
+    weighted = one_hot * weights.unsqueeze(-1)
+    masses = weighted.sum(1).clamp_min(TINY)  # (K, C)
+    means = torch.bmm(weighted.mT, h) / masses.unsqueeze(-1)
+    d = h - torch.bmm(one_hot, means)
+    total = masses.sum(-1)[:, None, None]
+    covariance = torch.bmm((d * weights.unsqueeze(-1)).mT, d) / total  # (K, q, q)
     q = h.shape[-1]
-    scale = (h.square().sum((1, 2)) / total.flatten() / q).clamp_min(1e-12)[:, None, None]
+    squares = torch.linalg.vecdot(h, h)  # (K, n)
+    scale = ((squares * weights).sum(1) / total.flatten() / q).clamp_min(1e-12)[:, None, None]
     covariance += FLOOR * scale * torch.eye(q, device=h.device)
     covariance = torch.where(covariance.isfinite(), covariance, 0.0)  # of networks that diverged
     chol, _ = torch.linalg.cholesky_ex(covariance)
@@ -99,12 +108,13 @@ def _thin(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
 
 
-def _pad(rows: Sequence[NDArray[np.int64]], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return rows as (K, n) and which of them are real."""
+def _pad(rows: Sequence[NDArray[np.int64]], weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Return rows as (K, n) and their weights, which are zero where there is no row."""
     longest = max(len(r) for r in rows)
     index = np.zeros((len(rows), longest), dtype=np.int64)
-    mask = np.zeros((len(rows), longest), dtype=bool)
+    real = np.zeros((len(rows), longest), dtype=np.float32)
     for k, r in enumerate(rows):
         index[k, : len(r)] = r
-        mask[k, : len(r)] = True
-    return torch.from_numpy(index).to(device), torch.from_numpy(mask).to(device)
+        real[k, : len(r)] = 1
+    chosen = torch.from_numpy(index).to(weights.device)
+    return chosen, weights[chosen] * torch.from_numpy(real).to(weights.device)

@@ -4,6 +4,7 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 
 from cocoloss._validation import check_option
@@ -171,8 +172,10 @@ class GaussianHead(EmbeddingHead):
         except np.linalg.LinAlgError:
             ranks = np.linalg.matrix_rank(covariances, hermitian=True)
             raise self._singular(ranks, covariances.shape[-1]) from None
-        inverse = np.linalg.solve(lower, np.eye(lower.shape[-1]))
-        return np.swapaxes(np.tril(inverse), -1, -2).copy()
+        q = lower.shape[-1]
+        one = np.eye(q)
+        inverses = [solve_triangular(L, one, lower=True) for L in lower.reshape(-1, q, q)]
+        return np.swapaxes(np.reshape(inverses, lower.shape), -1, -2).copy()
 
     def _positive(self, variances: NDArray[np.float64]) -> NDArray[np.float64]:
         if not (variances > 0).all():

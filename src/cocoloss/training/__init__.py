@@ -2,8 +2,9 @@
 
 from cocoloss.training.batches import BatchSampler
 from cocoloss.training.callbacks import Callback, Epoch, ProgressBar
+from cocoloss.training.keeping import Outcome
 from cocoloss.training.optimiser import FlatAdamW
-from cocoloss.training.trainer import Outcome, Schedule, TrainingData, train
+from cocoloss.training.trainer import Schedule, TrainingData, train
 
 __all__ = [
     "BatchSampler",

@@ -27,6 +27,8 @@ class Epoch:
         Validation score of each (lower is better), if one was taken.
     network : object
         The networks, to measure what one likes; only to be read.
+    outcome : callable
+        Returns the :class:`cocoloss.training.Outcome` that training would have if it stopped now.
     """
 
     number: int
@@ -35,6 +37,7 @@ class Epoch:
     models: NDArray[np.int64]
     score: NDArray[np.float64] | None
     network: Any
+    outcome: Callable[[], Any]
 
 
 Callback = Callable[[Epoch], object]

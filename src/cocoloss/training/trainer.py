@@ -1,7 +1,8 @@
 """The training loop: K networks step together, and each stops for itself.
 
 It knows no loss, no network and no head by name: a network has ``forward``, ``backward``,
-``parameters``, ``gradients`` and ``select``; a loss has ``evaluate``; a validation is a function.
+``parameters``, ``gradients``, ``buffers`` and ``select``; a loss has ``evaluate``; a validation is
+a function.
 """
 
 import math
@@ -18,6 +19,7 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.losses.base import Batch
 from cocoloss.training.batches import BatchSampler
 from cocoloss.training.callbacks import Callback, Epoch
+from cocoloss.training.keeping import BestSoFar, Outcome
 from cocoloss.training.optimiser import FlatAdamW
 
 # Inputs of several steps are gathered at once, up to this many numbers: fewer, larger copies.
@@ -29,6 +31,7 @@ class Networks(Protocol):
 
     parameters: Tensor  # (K, P)
     gradients: Tensor  # (K, P)
+    buffers: Tensor  # (K, B), what changes with the parameters but is not trained
 
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """Return embeddings (K, m, q) of inputs (K, m, d)."""
@@ -87,9 +90,9 @@ class Schedule:
     clip_norm : float or None
         Longest gradient of a model; longer ones are scaled down.
     patience : int or None
-        Epochs without a better validation score after which a model stops.
+        Epochs without a better validation score after which a validation stops a model.
     validate_every : int
-        Epochs between validations.
+        Epochs between validations; the last epoch has one, too.
     """
 
     n_epochs: int
@@ -101,33 +104,15 @@ class Schedule:
     patience: int | None = None
     validate_every: int = 1
 
+    def is_validated(self, epoch: int) -> bool:
+        """Return whether an epoch, from 1, ends with a validation."""
+        return epoch == self.n_epochs or epoch % self.validate_every == 0
+
     def rate_at(self, step: int, n_steps: int) -> float:
         """Return the learning rate of a step."""
         if self.decay == "constant":
             return self.learning_rate
         return self.learning_rate * 0.5 * (1 + math.cos(math.pi * step / n_steps))
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What training leaves behind.
-
-    Attributes
-    ----------
-    parameters : Tensor of shape (K, P)
-        Those of the best validation score of each model, or of its last step.
-    loss_curves : list of K lists
-        Mean training loss of each model in each epoch it trained.
-    scores : array of shape (K,)
-        Best validation score of each model; NaN without validation.
-    best_epochs : array of shape (K,)
-        Epoch of that score, from 1; the last epoch without validation.
-    """
-
-    parameters: Tensor
-    loss_curves: list[list[float]]
-    scores: NDArray[np.float64]
-    best_epochs: NDArray[np.int64]
 
 
 def train(
@@ -164,30 +149,27 @@ def train(
     ]
     optimiser = FlatAdamW(network.parameters, schedule.weight_decay)
     active = np.arange(K)
-    best = network.parameters.clone()
-    scores = np.full(K, np.inf if validate else np.nan)
-    best_epochs = np.zeros(K, dtype=np.int64)
+    best = BestSoFar(network)
     curves: list[list[float]] = [[] for _ in range(K)]
 
-    for epoch in range(schedule.n_epochs):
+    def outcome() -> Outcome:
+        return best.outcome(network, active, curves)
+
+    for epoch in range(1, schedule.n_epochs + 1):
         orders = np.stack([samplers[k].draw()[: n_batches * batch_size] for k in active])
         losses = _run_epoch(network, loss, data, schedule, optimiser, orders, batch_size)
         for k, value in zip(active, losses, strict=True):
             curves[k].append(float(value))
 
-        last = epoch + 1 == schedule.n_epochs
         score = None
-        if validate is not None and (last or (epoch + 1) % schedule.validate_every == 0):
+        if validate is not None and schedule.is_validated(epoch):
             score = validate(network, active)
-            better = score < scores[active]
-            scores[active[better]] = score[better]
-            best_epochs[active[better]] = epoch + 1
-            best[active[better]] = network.parameters[torch.from_numpy(better)]
-        report = Epoch(epoch + 1, schedule.n_epochs, losses, active, score, network)
-        if any([callback(report) is True for callback in callbacks]):  # noqa: C419 - all are told
+            best.judge(network, active, score, epoch)
+        report = Epoch(epoch, schedule.n_epochs, losses, active, score, network, outcome)
+        if any([_says_stop(callback(report)) for callback in callbacks]):  # noqa: C419 - all are told
             break
-        if validate is not None and schedule.patience is not None:
-            going_on = np.flatnonzero(epoch + 1 - best_epochs[active] < schedule.patience)
+        if score is not None and schedule.patience is not None:
+            going_on = np.flatnonzero(epoch - best.epochs[active] < schedule.patience)
             if len(going_on) == 0:
                 break
             if len(going_on) < len(active):
@@ -195,24 +177,26 @@ def train(
                 optimiser.select(network.parameters, going_on.tolist())
                 active = active[going_on]
 
-    if validate is None:
-        best = network.parameters.clone()
-        best_epochs = np.array([len(curve) for curve in curves])
-    _check_converged(best, curves, scores)
-    return Outcome(best, curves, scores, best_epochs)
+    left = outcome()
+    _check_converged(left)
+    return left
 
 
-def _check_converged(
-    parameters: Tensor, curves: list[list[float]], scores: NDArray[np.float64]
-) -> None:
+def _says_stop(answer: object) -> bool:
+    """Return whether a callback answered True, be it Python's or numpy's."""
+    return isinstance(answer, bool | np.bool_) and bool(answer)
+
+
+def _check_converged(outcome: Outcome) -> None:
     """Refuse weights that are no numbers, or that never had a score."""
-    lost = ~torch.isfinite(parameters).all(dim=1).cpu().numpy() | np.isinf(scores)
-    for k in np.flatnonzero(lost):
-        if not curves[k]:  # no epochs were asked for
+    finite = torch.isfinite(outcome.parameters).all(dim=1).cpu().numpy()
+    for k in np.flatnonzero(~finite | np.isinf(outcome.scores)):
+        curve = outcome.loss_curves[k]
+        if not curve:  # no epochs were asked for
             continue
-        first = int(np.argmin(np.isfinite(curves[k])))
+        first = int(np.argmin(np.isfinite(curve)))
         raise CoCoError(
-            f"training diverged: the loss is {curves[k][first]} in epoch {first + 1}; lower the "
+            f"training diverged: the loss is {curve[first]} in epoch {first + 1}; lower the "
             f"learning rate, or clip the gradients"
         )
 

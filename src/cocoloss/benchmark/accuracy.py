@@ -1,0 +1,232 @@
+"""The paper's main experiment: tune on inner folds, judge on outer ones.
+
+Of each model on each table: balanced accuracy, accuracy, log loss and dispersity in every outer
+fold. Hyperparameters are looked for in the training rows of the first outer fold, as the paper
+does, or of every one.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from cocoloss.benchmark.costs import seconds_of_fit
+from cocoloss.benchmark.fitting import evaluate_folds, means
+from cocoloss.benchmark.folds import Fold, stratified_folds
+from cocoloss.benchmark.keys import Result, TableInfo, Task, Unit, seed_of
+from cocoloss.benchmark.model_kind import ModelKind
+from cocoloss.benchmark.models import find_model
+from cocoloss.benchmark.spaces import Space
+from cocoloss.benchmark.study import Study, load_optuna
+from cocoloss.exceptions import CoCoError
+
+if TYPE_CHECKING:
+    from cocoloss.benchmark.spec import Spec
+
+Steps = Generator[list[Task], list[Result], Any]
+
+GIVE_UP_AFTER = 5  # failed trials in a row from the first on: the model fails, not the point
+
+
+def plan(spec: "Spec", infos: Sequence[TableInfo]) -> list[Unit]:
+    """List every model on every table, with the number of its tasks and a guess at their time."""
+    kinds = {name: find_model(name, spec.models.own) for name in spec.models.names}
+    return [_unit(spec, info, name, kind) for info in infos for name, kind in kinds.items()]
+
+
+def _unit(spec: "Spec", info: TableInfo, name: str, kind: ModelKind) -> Unit:
+    outer = spec.folds.outer
+    studies = outer if spec.tuning.mode == "each" else 1
+    trials = studies * _n_trials(spec, kind)
+    together = kind.neural and spec.tuning.mode == "first"
+    one_fit = partial(seconds_of_fit, name, kind, info, spec.training.epochs)
+    rows = info.n_rows * (outer - 1) / outer
+    inner = spec.folds.inner
+    seconds = trials * one_fit(rows * (inner - 1) / inner, n_folds=inner)
+    seconds += one_fit(rows, n_folds=outer) if together else outer * one_fit(rows, n_folds=1)
+    tasks = trials + (1 if together else outer)
+    return Unit.of(spec, info, name, tasks=tasks, seconds=seconds)
+
+
+def drive(unit: Unit, spec: "Spec", parallel: int = 1) -> Steps:
+    """Yield lists of tasks that may run side by side, and be sent their results.
+
+    With ``tuning.mode = "first"``, ``parallel`` trials of the one study are in flight. With
+    "each", the studies of that many folds go side by side, one trial each.
+
+    Examples
+    --------
+    >>> from cocoloss.benchmark.spec import Spec
+    >>> spec = Spec.from_dict({
+    ...     "name": "small",
+    ...     "kind": "accuracy",
+    ...     "data": {"source": "sklearn"},
+    ...     "models": {"names": ["ksvm"]},
+    ... })
+    >>> (unit,) = plan(spec, [TableInfo("iris", 150, 4, 3, "")])
+    >>> unit.tasks  # 10 trials for each of two hyperparameters, and ten folds
+    30
+    >>> [(task.stage, task.part) for task in next(drive(unit, spec, 2))]
+    [('trial', '0/0'), ('trial', '0/1')]
+    """
+    kind = find_model(unit.model, spec.models.own)
+    outer = spec.folds.outer
+    if not _n_trials(spec, kind):
+        found: list[dict[str, Any]] = [{"point": {}}] * outer
+    elif spec.tuning.mode == "first":
+        # NOTE[PAPER]: the first fold's training rows hold test rows of all other folds, which so
+        # have a say in the hyperparameters. mode = "each" tunes every fold by its own rows.
+        found = [(yield from _tune(unit, spec, kind, 0, parallel))] * outer
+    else:
+        found = []
+        for start in range(0, outer, parallel):
+            some = range(start, min(outer, start + parallel))
+            found += yield from _side_by_side([_tune(unit, spec, kind, k, 1) for k in some])
+    if kind.neural and all(params == found[0] for params in found):
+        yield [unit.task("folds", "all", found[0])]
+    else:
+        yield [unit.task("fold", k, params) for k, params in enumerate(found)]
+
+
+def run(task: Task, table: Any, spec: "Spec") -> Result:
+    """Compute a trial, one outer fold, or all of them."""
+    kind = find_model(task.model, spec.models.own)
+    X, y = table.X, np.asarray(table.y)
+    outer = outer_folds(task.dataset, y, spec)
+    size = _size(spec, len(y), X.shape[1], len(np.unique(y)))
+    if task.stage == "trial":
+        train = outer[_outer_fold_of(task)].train  # the test rows of the fold go no further
+        params = _params_at(kind, task.params, spec, size)
+        return _trial(task, spec, kind, params, _safe_indexing(X, train), y[train])
+    numbers = range(len(outer)) if task.stage == "folds" else [int(task.part)]
+    params = _params_at(kind, task.params["point"], spec, size)
+    rows = evaluate_folds(kind, params, X, y, {k: outer[k] for k in numbers}, task.seed)
+    if "inner_score" in task.params:
+        rows = [row | {"inner_score": task.params["inner_score"]} for row in rows]
+    return Result(means(rows), rows, _as_plain(params), {"point": dict(task.params["point"])})
+
+
+def outer_folds(dataset: str, y: NDArray[Any], spec: "Spec") -> list[Fold]:
+    """Return the folds in which all models of a spec are judged on a table."""
+    return stratified_folds(y, spec.folds.outer, seed_of(dataset, "outer", spec.folds.seed))
+
+
+def _trial(
+    task: Task,
+    spec: "Spec",
+    kind: ModelKind,
+    params: Mapping[str, Any],
+    X: Any,
+    y: NDArray[Any],
+) -> Result:
+    """Cross-validate a point on the training rows of an outer fold."""
+    inner = stratified_folds(y, spec.folds.inner, seed_of(task.dataset, "inner", spec.folds.seed))
+    rows = evaluate_folds(kind, params, X, y, dict(enumerate(inner)), task.seed, briefly=True)
+    # NOTE[PAPER]: which validation score the optimiser gets is not said; the balanced accuracy.
+    measures = means(rows)
+    return Result(measures | {"score": measures["balanced_accuracy"]}, rows, dict(task.params))
+
+
+def _tune(unit: Unit, spec: "Spec", kind: ModelKind, fold: int, parallel: int) -> Steps:
+    """Run the study of an outer fold; return its best point and score."""
+    assert kind.space is not None
+    info = unit.info
+    size = _size(spec, info.n_rows, info.n_columns, info.n_classes)
+    space = partial(_sized, kind.space, size)
+    study = Study(f"{unit.dataset}/{unit.model}/{fold}/{unit.root}", space)
+    n_trials = _n_trials(spec, kind)
+    error = ""
+    for start in range(0, n_trials, parallel):
+        asked = [study.ask() for _ in range(min(parallel, n_trials - start))]
+        new = [trial for trial in asked if study.score_of(trial.point) is None]
+        tasks = [
+            unit.task("trial", f"{fold}/{trial.number}", trial.point, params_in_key=False)
+            for trial in new
+        ]
+        results = (
+            dict(zip([trial.number for trial in new], (yield tasks), strict=True)) if new else {}
+        )
+        for trial in asked:
+            result = results.get(trial.number)
+            if result is None:  # a point that was tried before has the score that it had
+                study.tell(trial.number, trial.point, study.score_of(trial.point))
+            elif result.ok:
+                study.tell(trial.number, result.params, result.measures["score"])
+            else:
+                study.tell(trial.number, trial.point, None)
+                error = result.error
+        if study.n_told >= GIVE_UP_AFTER and not study.n_scored:
+            break
+    if not study.n_scored:
+        raise CoCoError(
+            f"all {study.n_told} trials of {unit.model} on {unit.dataset} failed, the last one "
+            f"with: {error}"
+        )
+    return {"point": study.best.point, "inner_score": study.best_score}
+
+
+def _side_by_side(studies: list[Steps]) -> Steps:
+    """Step several studies together; return what each returns."""
+    found: list[Any] = [None] * len(studies)
+    waiting: dict[int, list[Task]] = {}
+    answers: dict[int, list[Result]] = {k: [] for k in range(len(studies))}
+    started: set[int] = set()
+    while answers:
+        for k, results in answers.items():
+            try:
+                waiting[k] = studies[k].send(results) if k in started else next(studies[k])
+                started.add(k)
+            except StopIteration as stop:
+                found[k] = stop.value
+        if not waiting:
+            break
+        results = yield [task for tasks in waiting.values() for task in tasks]
+        remaining = iter(results)
+        answers = {k: [next(remaining) for _ in tasks] for k, tasks in waiting.items()}
+        waiting = {}
+    return found
+
+
+def _n_trials(spec: "Spec", kind: ModelKind) -> int:
+    if kind.space is None:
+        return 0
+    return spec.tuning.trials_per_hyperparameter * kind.n_hyperparameters
+
+
+def _size(spec: "Spec", n_rows: int, n_columns: int, n_classes: int) -> tuple[int, int, int]:
+    """Return what spaces depend on: the rows of an outer fold's training part, columns, classes."""
+    return n_rows * (spec.folds.outer - 1) // spec.folds.outer, n_columns, n_classes
+
+
+def _sized(space: Space, size: tuple[int, int, int], trial: Any) -> dict[str, Any]:
+    return space(trial, *size)
+
+
+def _params_at(
+    kind: ModelKind, point: Mapping[str, Any], spec: "Spec", size: tuple[int, int, int]
+) -> dict[str, Any]:
+    """Return the arguments of a model at a point of its space; its defaults for no point."""
+    params: dict[str, Any] = {"max_iter": spec.training.epochs} if kind.takes_epochs else {}
+    if point and kind.space is not None:
+        params |= kind.space(load_optuna().trial.FixedTrial(dict(point)), *size)
+    return params
+
+
+def _outer_fold_of(task: Task) -> int:
+    return int(task.part.partition("/")[0])
+
+
+def _as_plain(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments in a form that JSON has; what it has not, as it prints."""
+    plain: dict[str, Any] = {}
+    for name, value in params.items():
+        if isinstance(value, tuple | list):
+            plain[name] = list(value)
+        else:
+            plain[name] = (
+                value if isinstance(value, str | int | float | bool | None) else repr(value)
+            )
+    return plain

@@ -1,0 +1,75 @@
+"""On which tables a model wins: large or small ones, of many classes or few, balanced or not."""
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+DIGITS = 12  # in which two scores must agree to be a tie
+BINS: Mapping[str, tuple[str, tuple[float, ...], Callable[[float], str]]] = {
+    "n_rows": ("rows", (1000, 10_000), lambda x: f"{x:,.0f}"),
+    "n_columns": ("columns", (20, 100), lambda x: f"{x:.0f}"),
+    "n_classes": ("classes", (3, 10), lambda x: f"{x:.0f}"),
+    "class_ratio": ("largest class / smallest", (1.5, 3), lambda x: f"{x:g}"),
+    "categorical_share": ("share of categorical columns", (0.01, 0.5), lambda x: f"{x:.0%}"),
+}
+
+
+def wins_by_character(scores: Any, characters: Any, reference: str | None) -> Any:
+    """Count the datasets on which a model has a better score than each other, by their character.
+
+    Parameters
+    ----------
+    scores : DataFrame, datasets x models
+        Higher is better.
+    characters : DataFrame
+        Indexed by dataset, with some of the columns of ``BINS``.
+    reference : str or None
+        The model.
+
+    Returns
+    -------
+    DataFrame
+        With the columns character, bin, other, n_datasets, wins, ties, losses. Bins without a
+        dataset are left out, and characters that nothing is known of.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> scores = pd.DataFrame({"coco": [0.9, 0.8], "rf": [0.8, 0.8]}, index=["a", "b"])
+    >>> wins_by_character(scores, pd.DataFrame({"n_classes": [2, 5]}, index=["a", "b"]), "coco")
+      character            bin other  n_datasets  wins  ties  losses
+    0   classes        below 3    rf           1     1     0       0
+    1   classes  3 to under 10    rf           1     0     1       0
+    """
+    import pandas as pd  # noqa: PLC0415 - heavy
+
+    lines = []
+    if reference is not None and reference in scores.columns:
+        for column, (title, edges, write) in BINS.items():
+            if column not in characters.columns:
+                continue
+            values = characters[column].reindex(scores.index).to_numpy(dtype=float)
+            places = np.where(np.isnan(values), -1, np.digitize(values, edges))
+            for number, label in enumerate(_labels(edges, write)):
+                chosen = scores[places == number]
+                lines += [
+                    [title, label, other, *_count(chosen[reference], chosen[other])]
+                    for other in scores.columns
+                    if other != reference and len(chosen)
+                ]
+    columns = ["character", "bin", "other", "n_datasets", "wins", "ties", "losses"]
+    return pd.DataFrame(lines, columns=columns)
+
+
+def _labels(edges: tuple[float, ...], write: Callable[[float], str]) -> list[str]:
+    between = [f"{write(a)} to under {write(b)}" for a, b in pairwise(edges)]
+    return [f"below {write(edges[0])}", *between, f"{write(edges[-1])} or more"]
+
+
+def _count(ours: Any, theirs: Any) -> tuple[int, int, int, int]:
+    difference = (ours - theirs).dropna().round(DIGITS)
+    n = len(difference)
+    wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
+    return n, wins, n - wins - losses, losses

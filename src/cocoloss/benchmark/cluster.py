@@ -1,0 +1,352 @@
+"""Tasks on a Dask cluster: processes of this machine, or workers anywhere.
+
+The driver sends each table to the scheduler once, as bytes. The first task that asks for it has a
+worker unpack it, and Dask copies it from worker to worker, once each, when others ask; a worker
+that goes with the only copy costs another unpacking. No shared disk is needed.
+"""
+
+import asyncio
+import logging
+import os
+import pickle
+import queue
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from cocoloss.benchmark.amounts import readable_time
+from cocoloss.benchmark.keys import TIMEOUT, Result, Task
+from cocoloss.benchmark.pool import Running
+from cocoloss.benchmark.spec import Spec
+from cocoloss.benchmark.worker import Finished, died, environment, one_line, run_task
+from cocoloss.exceptions import CoCoError
+
+CONNECT_SECONDS = 15
+STARTS = 4  # workers that may go while a task runs before the task is held to be the cause
+SENDS = 20  # times that a task is sent at most, whatever the cause
+GRACE = 5.0  # seconds after the time limit in which a task may still end by itself
+LOOK_EVERY = 2.0  # seconds between two looks at who works
+MISSED_AFTER = 20.0  # seconds in which a worker of ours may come back by itself
+
+SETTINGS = {
+    # A worker of ours that dies again and again is started again and again.
+    "distributed.deploy.lost-worker-timeout": "1000 days",
+    # Tables are large, and sent on purpose.
+    "distributed.admin.large-graph-warning-threshold": "1 TB",
+}
+
+
+@dataclass
+class _Sent:
+    """A task on its way."""
+
+    task: Task
+    fingerprint: str
+    future: Any = None
+    table: Any = None  # the future that it was sent with
+    worker: str = ""
+    started: float | None = None  # when the worker said so
+    starts: int = 0
+    sends: int = 0
+
+
+class _Lost(NamedTuple):
+    """A task that came to no answer."""
+
+    future: Any
+    error: BaseException
+
+
+class DaskPool:
+    """Runs tasks on a Dask cluster.
+
+    Parameters
+    ----------
+    module : str
+        Of the experiment.
+    spec : Spec
+    run_id : str
+        Part of the names of what is sent, so that two drivers can use one cluster.
+    workers : int
+        How many processes to start.
+    scheduler : str, optional
+        Address of a cluster to use instead.
+    files : list of str
+        Python files of the user's own models, which workers elsewhere lack.
+
+    Raises
+    ------
+    CoCoError
+        If no scheduler answers, or its workers cannot import cocoloss.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        spec: Spec,
+        run_id: str,
+        *,
+        workers: int = 1,
+        scheduler: str | None = None,
+        files: list[str] | None = None,
+    ) -> None:
+        self.module, self.spec, self.run_id = module, spec, run_id
+        self.name = scheduler or "this machine"
+        self._dask, self._distributed = load_dask()
+        self._gone = (asyncio.CancelledError, self._distributed.client.FutureCancelledError)
+        self._ended: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._sent: dict[str, _Sent] = {}
+        self._tables: dict[str, tuple[Any, Any]] = {}  # fingerprint -> (bytes, future)
+        self._topic = f"cocoloss-{run_id}"
+        self._cluster: Any = None
+        self._foreign = scheduler is not None
+        self.n_workers = workers
+        self._changed = ExitStack()  # what is changed in Dask for as long as the pool lives
+        self._changed.enter_context(self._dask.config.set(SETTINGS))
+        self._changed.enter_context(_quiet_dask())
+        try:
+            self._client = self._connect(scheduler) if scheduler else self._start(workers)
+        except BaseException:
+            self._changed.close()
+            raise
+        self._looked = -LOOK_EVERY
+        self._complete = time.monotonic()  # when all workers of ours were there
+        try:
+            for file in files or []:
+                self._client.upload_file(file)
+            if self._foreign:
+                self._check_workers()
+            self._client.subscribe_topic(self._topic, self._on_start)
+        except BaseException:
+            self.close()
+            raise
+
+    def share(self, fingerprint: str, table: Any) -> None:
+        """Send a table to the scheduler, which hands it to the workers that need it."""
+        if fingerprint not in self._tables:
+            packed = pickle.dumps(table, protocol=pickle.HIGHEST_PROTOCOL)
+            self._tables[fingerprint] = (packed, self._send_table(fingerprint, packed))
+
+    def forget(self, fingerprint: str) -> None:
+        """Let the workers drop a table."""
+        self._tables.pop(fingerprint, None)
+
+    def submit(self, task: Task, fingerprint: str) -> None:
+        """Send a task."""
+        self._sent[task.key] = _Sent(task, fingerprint)
+        self._send(self._sent[task.key])
+
+    def wait(self, seconds: float) -> list[tuple[str, Finished]]:
+        """Return what has ended."""
+        self._look_at_cluster()
+        self._end_overdue()
+        ended = []
+        with suppress(queue.Empty):
+            ended.append(self._ended.get(timeout=seconds))
+            while True:
+                ended.append(self._ended.get_nowait())
+        return [(key, done) for key, value in ended if (done := self._judge(key, value))]
+
+    def running(self) -> list[Running]:
+        """Return what workers have said that they began."""
+        now = time.monotonic()
+        return [
+            Running(key, sent.worker, now - sent.started)
+            for key, sent in list(self._sent.items())
+            if sent.started is not None
+        ]
+
+    def close(self) -> None:
+        """Cancel what is on its way; end the workers if they are ours."""
+        futures = [sent.future for sent in self._sent.values() if sent.future is not None]
+        self._sent.clear()
+        self._tables.clear()
+        try:
+            if futures and self._client.status == "running":
+                self._client.cancel(futures, force=True)
+        finally:
+            self._client.close(timeout=5)
+            if self._cluster is not None:
+                self._cluster.close(timeout=5)
+            self._changed.close()
+
+    def _start(self, workers: int) -> Any:
+        try:
+            self._cluster = self._distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",  # any port: several benchmarks may run at once
+                silence_logs=logging.CRITICAL,
+                preload=[run_task.__module__],
+            )
+            return self._distributed.Client(self._cluster, set_as_default=False)
+        except (OSError, RuntimeError) as error:
+            raise CoCoError(f"cannot start workers on this machine: {one_line(error)}") from error
+
+    def _connect(self, scheduler: str) -> Any:
+        options = {"timeout": CONNECT_SECONDS, "set_as_default": False}
+        try:
+            return self._distributed.Client(scheduler, **options)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise CoCoError(
+                f"no Dask scheduler answers at {scheduler}; start one with `dask scheduler` and "
+                f"workers with `dask worker {scheduler} --nthreads 1`"
+            ) from error
+
+    def _check_workers(self) -> None:
+        """Refuse a cluster whose workers could run nothing."""
+        try:
+            self._client.run(environment)
+        except Exception as error:
+            raise CoCoError(
+                f"the workers of {self.name} cannot import cocoloss as it is here "
+                f"({one_line(error)}); install the same version of 'cocoloss[benchmark]' there"
+            ) from error
+
+    def _send_table(self, fingerprint: str, packed: bytes) -> Any:
+        # A name of its own each time, so that what the scheduler has forgotten can be sent again.
+        key = f"table-{fingerprint}#{self.run_id}.{time.monotonic_ns()}"
+        return self._client.submit(pickle.loads, packed, key=key, pure=False)
+
+    def _send(self, sent: _Sent) -> None:
+        sent.worker, sent.started = "", None
+        sent.sends += 1
+        sent.table = self._tables[sent.fingerprint][1]
+        sent.future = self._client.submit(
+            _run_and_say,
+            self.module,
+            sent.task,
+            sent.table,
+            self.spec,
+            self._topic,
+            key=f"{sent.task.key}#{self.run_id}.{sent.sends}",
+            pure=False,
+        )
+        # Waiting for the answer and fetching it is left to the client's own thread.
+        loop = self._client.loop.asyncio_loop
+        asyncio.run_coroutine_threadsafe(self._fetch(sent.task.key, sent.future), loop)
+
+    async def _fetch(self, key: str, future: Any) -> None:
+        try:
+            self._ended.put((key, await future))
+        except BaseException as error:  # noqa: BLE001 - judged in the driver's own thread
+            self._ended.put((key, _Lost(future, error)))
+
+    def _on_start(self, event: tuple[float, Any]) -> None:
+        key, worker = event[1]
+        sent = self._sent.get(key)
+        if sent is not None:
+            sent.worker, sent.started = worker, time.monotonic()
+            sent.starts += 1
+
+    def _judge(self, key: str, value: Any) -> Finished | None:
+        """Return how a task ended; None if it is sent again, or if nobody waits for it."""
+        sent = self._sent.get(key)
+        if sent is None or (isinstance(value, _Lost) and value.future is not sent.future):
+            return None
+        if isinstance(value, _Lost):
+            killed = isinstance(value.error, self._distributed.scheduler.KilledWorker)
+            gone = isinstance(value.error, self._gone)
+            if gone:
+                self._check_scheduler()
+            if (killed or gone) and sent.starts < STARTS and sent.sends < SENDS:
+                self._send_again(sent, table_too=gone)
+                return None
+            line = one_line(value.error)
+            if killed or gone:
+                line = f"WorkerDied: {sent.starts} workers died of it, perhaps of lack of memory"
+            value = died(sent.task, line)
+        del self._sent[key]
+        finished: Finished = replace(value, attempt=max(sent.starts, 1))
+        return finished
+
+    def _send_again(self, sent: _Sent, *, table_too: bool) -> None:
+        """Send a task again, and its table if nobody has done so since it was lost."""
+        packed, future = self._tables[sent.fingerprint]
+        if table_too and sent.table is future:
+            again = self._send_table(sent.fingerprint, packed)
+            self._tables[sent.fingerprint] = (packed, again)
+        self._send(sent)
+
+    def _end_overdue(self) -> None:
+        """End the process of a task that has not ended by itself when its time was over."""
+        limit = self.spec.limits.seconds_per_task
+        now = time.monotonic()
+        for key, sent in list(self._sent.items()) if limit else ():
+            if sent.started is None or now - sent.started < limit + GRACE:
+                continue
+            if sent.worker not in self._client.ncores():  # it has gone, and another will begin
+                sent.started = None
+                continue
+            future, sent.future = sent.future, None  # what it says from now on is not heard
+            self._client.cancel([future], force=True)
+            self._client.run(_end_process, workers=[sent.worker], wait=False, on_error="ignore")
+            line = f"TooLongError: took longer than {readable_time(limit)}; its worker was ended"
+            result = Result(params=dict(sent.task.params), status=TIMEOUT, error=line)
+            self._ended.put((key, Finished(result, now - sent.started, 0, environment())))
+
+    def _look_at_cluster(self) -> None:
+        """Learn who works; bring back workers of ours that have not come back by themselves."""
+        now = time.monotonic()
+        if now - self._looked < LOOK_EVERY:
+            return
+        self._looked = now
+        self._check_scheduler()
+        present = sum(self._client.ncores().values())  # tasks that run at once
+        if self._foreign:
+            self.n_workers = present
+        elif present >= self.n_workers:
+            self._complete = now
+        elif now - self._complete > MISSED_AFTER:
+            self._complete = now
+            self._cluster.scale(self.n_workers)
+
+    def _check_scheduler(self) -> None:
+        if self._client.status != "running":
+            raise CoCoError(f"lost the scheduler at {self.name}; run the same command to go on")
+
+
+def load_dask() -> tuple[Any, Any]:
+    """Import Dask and its distributed half, or say how to get them."""
+    try:
+        import dask  # noqa: PLC0415 - optional, and heavy
+        import distributed  # noqa: PLC0415
+    except ImportError as error:
+        raise CoCoError(
+            "workers need dask, which is not installed; pip install 'cocoloss[benchmark]'"
+        ) from error
+    return dask, distributed
+
+
+@contextmanager
+def _quiet_dask() -> Iterator[None]:
+    """Keep Dask from logging: a worker that dies is our business, and what matters we say."""
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    levels = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+async def _end_process(dask_worker: Any) -> None:
+    """End a worker whose task does not listen; its nanny starts another."""
+    if dask_worker.nanny:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _run_and_say(module: str, task: Task, table: Any, spec: Spec, topic: str) -> Finished:
+    """Run a task on a worker, after telling the driver that it begins."""
+    from distributed import get_worker  # noqa: PLC0415 - on workers only
+
+    worker = get_worker()
+    worker.log_event(topic, [task.key, worker.address])
+    return run_task(module, task, table, spec)

@@ -1,0 +1,178 @@
+"""Fit a model on the training rows of some folds: networks in lockstep, others one by one."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_features
+
+from cocoloss.benchmark.folds import Fold
+from cocoloss.benchmark.measures import balanced_accuracy_of, measure
+from cocoloss.benchmark.model_kind import ModelKind
+from cocoloss.estimators import cross_validate_lockstep
+from cocoloss.exceptions import CoCoError
+from cocoloss.preprocessing import TablePreprocessor
+
+# Tables of all folds of a stack lie side by side: at most so many numbers, half a gigabyte.
+MOST_NUMBERS = 120_000_000
+
+
+class Fitted(NamedTuple):
+    """A fitted classifier, and what its fit took."""
+
+    classifier: Any
+    seconds: float
+
+
+class OnPreprocessed:
+    """A classifier that gets its rows through a preprocessor; both are fitted."""
+
+    def __init__(self, preprocessor: Any, classifier: Any) -> None:
+        self.preprocessor, self.classifier = preprocessor, classifier
+        self.classes_ = classifier.classes_
+        if hasattr(classifier, "predict_proba"):
+            self.predict_proba = lambda X: classifier.predict_proba(preprocessor.transform(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each row."""
+        return np.asarray(self.classifier.predict(self.preprocessor.transform(X)))
+
+
+def fit_folds(
+    kind: ModelKind,
+    params: Mapping[str, Any],
+    X: Any,
+    y: NDArray[Any],
+    folds: Sequence[Fold],
+    seed: int,
+) -> list[Fitted]:
+    """Return a classifier for each fold, fitted on its training rows.
+
+    Parameters
+    ----------
+    kind : ModelKind
+    params : dict
+        Arguments for its factory.
+    X, y
+        The whole table.
+    folds : sequence of Fold
+    seed : int
+        Of all fits.
+
+    Raises
+    ------
+    CoCoError
+        If a model of the user's own fails; the message names it, and what it failed with.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from cocoloss.benchmark.folds import stratified_folds
+    >>> from cocoloss.benchmark.models import MODELS
+    >>> X, y = load_iris(return_X_y=True)
+    >>> folds = stratified_folds(y, 3, seed=0)
+    >>> first, *others = fit_folds(MODELS["ksvm"], {}, X, y, folds, seed=0)
+    >>> first.classifier.predict(X[:2])
+    array([0, 0])
+    """
+    try:
+        if kind.neural:
+            return _in_lockstep(kind, params, X, y, folds, seed)
+        return [_alone(kind, params, X, y, fold, seed) for fold in folds]
+    except Exception as error:
+        if not kind.whose or isinstance(error, CoCoError):
+            raise
+        raise CoCoError(f"{kind.whose} failed: {type(error).__name__}: {error}") from error
+
+
+def evaluate_folds(
+    kind: ModelKind,
+    params: Mapping[str, Any],
+    X: Any,
+    y: NDArray[Any],
+    folds: Mapping[int, Fold],
+    seed: int,
+    *,
+    briefly: bool = False,
+) -> list[dict[str, Any]]:
+    """Return a row of measures for each fold, with its number as "fold".
+
+    ``briefly`` leaves out all but the balanced accuracy.
+    """
+    fitted = fit_folds(kind, params, X, y, list(folds.values()), seed)
+    rows = []
+    for (number, fold), (classifier, seconds) in zip(folds.items(), fitted, strict=True):
+        if briefly:
+            score = balanced_accuracy_of(classifier, _safe_indexing(X, fold.test), y[fold.test])
+            measures = {"balanced_accuracy": score}
+        else:
+            measures = measure(classifier, X, y, fold.test, fold.train)
+        rows.append({"fold": number, **measures, "fit_seconds": seconds})
+    return rows
+
+
+def means(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the mean of each measure over the rows that have a number for it.
+
+    Examples
+    --------
+    >>> means([{"fold": 0, "accuracy": 0.5}, {"fold": 1, "accuracy": 1.0}])
+    {'accuracy': 0.75}
+    """
+    names = [name for name in rows[0] if name != "fold"]
+    columns = {name: np.array([row[name] for row in rows], dtype=float) for name in names}
+    return {
+        name: float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+        for name, values in columns.items()
+    }
+
+
+def _in_lockstep(
+    kind: ModelKind,
+    params: Mapping[str, Any],
+    X: Any,
+    y: NDArray[Any],
+    folds: Sequence[Fold],
+    seed: int,
+) -> list[Fitted]:
+    n_features = _num_features(X)
+    estimator = kind.make(n_features, len(np.unique(y)), params, seed)
+    at_once = max(1, MOST_NUMBERS // max(1, len(y) * n_features))
+    fitted: list[Fitted] = []
+    for start in range(0, len(folds), at_once):
+        result = cross_validate_lockstep(
+            estimator,
+            X,
+            y,
+            cv=folds[start : start + at_once],
+            scoring=_no_score,
+            error_score="raise",
+            return_estimator=True,
+        )
+        pairs = zip(result["estimator"], result["fit_time"], strict=True)
+        fitted += [Fitted(classifier, float(seconds)) for classifier, seconds in pairs]
+    return fitted
+
+
+def _no_score(classifier: Any, X: Any, y: Any) -> float:  # noqa: ARG001 - measured later
+    return 0.0
+
+
+def _alone(
+    kind: ModelKind,
+    params: Mapping[str, Any],
+    X: Any,
+    y: NDArray[Any],
+    fold: Fold,
+    seed: int,
+) -> Fitted:
+    started = time.perf_counter()
+    rows, labels = _safe_indexing(X, fold.train), y[fold.train]
+    preprocessor = TablePreprocessor().fit(rows)
+    inputs = preprocessor.transform(rows)
+    model = kind.make(inputs.shape[1], len(np.unique(labels)), params, seed)
+    model.fit(inputs, labels)
+    return Fitted(OnPreprocessed(preprocessor, model), time.perf_counter() - started)

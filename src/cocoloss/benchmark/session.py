@@ -1,0 +1,154 @@
+"""A benchmark from spec to summary: tables, plan, store, workers, run. What ``bench run`` does."""
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cocoloss.benchmark.cluster import DaskPool
+from cocoloss.benchmark.experiments import EXPERIMENTS
+from cocoloss.benchmark.plan import Plan, Remainder, make_plan, remainder
+from cocoloss.benchmark.pool import HerePool, Pool
+from cocoloss.benchmark.progress import Progress
+from cocoloss.benchmark.runner import Runner, Summary
+from cocoloss.benchmark.spec import Spec
+from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tables import Tables
+
+
+@dataclass(frozen=True)
+class Session:
+    """A benchmark that can begin.
+
+    Attributes
+    ----------
+    plan : Plan
+    left : Remainder
+    store : Store
+    tables : Tables
+    """
+
+    plan: Plan
+    left: Remainder
+    store: Store
+    tables: Tables
+
+    def run(
+        self,
+        *,
+        workers: int | None = None,
+        scheduler: str | None = None,
+        retry_failed: bool = False,
+        progress: Progress | None = None,
+    ) -> Summary:
+        """Do what is left.
+
+        Parameters
+        ----------
+        workers : int, optional
+            Processes of this machine; one per core if left out, 0 is this process.
+        scheduler : str, optional
+            Address of a Dask scheduler to use instead.
+        retry_failed : bool, default=False
+            Do again what failed before.
+        progress : Progress, optional
+            That shows how it goes.
+
+        Raises
+        ------
+        CoCoError
+            If the store or the cluster is lost. What was finished is kept.
+        """
+        runner = Runner(
+            self.plan.spec,
+            self.plan.units,
+            self.tables,
+            self.store,
+            progress or Progress(),
+            retry_failed=retry_failed,
+        )
+        pool = self._pool(workers, scheduler, runner.run_id)
+        try:
+            return runner.run(pool)
+        finally:
+            pool.close()
+
+    def _pool(self, workers: int | None, scheduler: str | None, run_id: str) -> Pool:
+        spec = self.plan.spec
+        module = EXPERIMENTS[spec.kind]
+        workers = default_workers() if workers is None else workers
+        if scheduler is None and workers == 0:
+            return HerePool(module, spec)
+        files = own_files(spec) if scheduler else []
+        return DaskPool(module, spec, run_id, workers=workers, scheduler=scheduler, files=files)
+
+
+def prepare(
+    spec: Spec, store: Store, *, on_table: Callable[[str], object] | None = None
+) -> Session:
+    """Look at the tables and at the store, and say what there is to do.
+
+    Parameters
+    ----------
+    spec : Spec
+    store : Store
+    on_table : callable, optional
+        Called with the name of each table before it is read.
+
+    Raises
+    ------
+    CoCoError
+        If a table cannot be read, or the spec asks for what there is not.
+    """
+    tables = Tables(spec)
+    plan = make_plan(spec, tables.infos(on_table))
+    return Session(plan, remainder(plan, store), store, tables)
+
+
+def run_benchmark(spec: Spec, store: str | os.PathLike[str], **options: Any) -> Summary:
+    """Run a benchmark; what the store has already is not run again.
+
+    Parameters
+    ----------
+    spec : Spec
+    store : str or path
+        A SQLite file, which is made if it is not there, or ``postgresql://user@host/name``.
+    **options
+        Of :meth:`Session.run`.
+
+    Returns
+    -------
+    Summary
+    """
+    with Store(store) as opened:
+        return prepare(spec, opened).run(**options)
+
+
+def default_workers() -> int:
+    """Return the number of cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def own_files(spec: Spec) -> list[str]:
+    """Return the files of the user's own models that lie in the current folder.
+
+    Workers elsewhere have installed packages, but not these.
+    """
+    found = []
+    for place in spec.models.own.values():
+        module = place.partition(":")[0]
+        file = Path(f"{module}.py").resolve()
+        if "." not in module and file.is_file() and importlib.util.find_spec(module):
+            found.append(str(file))
+    return sorted(set(found))
+
+
+def find_own_models_here() -> None:
+    """Let ``--model name=module:factory`` find a module of the current folder, here and there."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)

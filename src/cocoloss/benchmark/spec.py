@@ -1,0 +1,306 @@
+"""A benchmark as a file: what is run on which tables, with every choice that changes a number.
+
+The file is TOML. Each section is a frozen dataclass below, and each key has one line in the table
+of checks; what the file says that no check knows is refused, with the key that was meant.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from cocoloss._validation import check_integer, check_option
+from cocoloss.benchmark.amounts import check_bytes, check_seconds
+from cocoloss.benchmark.experiments import EXPERIMENTS
+from cocoloss.benchmark.keys import digest_of
+from cocoloss.exceptions import CoCoError
+
+MODES = ("first", "each")
+
+
+@dataclass(frozen=True)
+class Data:
+    """Which tables: ``source`` as :func:`cocoloss.data.load_source` has it, and names of it."""
+
+    source: str
+    datasets: tuple[str, ...] = ()  # none named: all
+    max_rows: int = 0  # 0: no cap
+
+
+@dataclass(frozen=True)
+class Folds:
+    """How rows are split: ``outer`` folds to judge, ``inner`` ones to tune."""
+
+    outer: int = 10
+    inner: int = 3
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Models:
+    """Which models by name; ``own`` says where the user's own are made."""
+
+    names: tuple[str, ...]
+    own: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Trials per hyperparameter, tuned on the first outer fold or on each, so many at once."""
+
+    trials_per_hyperparameter: int = 10
+    mode: str = "first"
+    parallel: int = 0  # 0: as many as workers are idle
+
+
+@dataclass(frozen=True)
+class Training:
+    """Epochs of the networks."""
+
+    epochs: int = 500
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a task may take: seconds, and bytes beyond what its worker had; 0 is no limit."""
+
+    seconds_per_task: float = 0
+    memory_per_task: int = 0
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A benchmark.
+
+    Attributes
+    ----------
+    name : str
+        What reports call it.
+    kind : str
+        A key of ``EXPERIMENTS``.
+    deviations : tuple of str
+        In words, what differs from the paper.
+    data, folds, models, tuning, training, limits
+        The sections.
+    options : dict
+        What only this kind of experiment knows.
+    folder : Path
+        Where paths of the source begin: that of the file.
+
+    Examples
+    --------
+    >>> spec = Spec.from_dict({
+    ...     "name": "small",
+    ...     "kind": "accuracy",
+    ...     "data": {"source": "sklearn", "datasets": ["iris"]},
+    ...     "models": {"names": ["coco", "rf"]},
+    ...     "folds": {"outer": 3},
+    ... })
+    >>> spec.folds
+    Folds(outer=3, inner=3, seed=0)
+
+    What does not change a task's numbers does not change the hash:
+
+    >>> spec.hash == spec.changed(datasets=["wine"]).hash
+    True
+    """
+
+    name: str
+    kind: str
+    data: Data
+    models: Models
+    deviations: tuple[str, ...] = ()
+    folds: Folds = field(default_factory=Folds)
+    tuning: Tuning = field(default_factory=Tuning)
+    training: Training = field(default_factory=Training)
+    limits: Limits = field(default_factory=Limits)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    folder: Path = field(default_factory=Path, compare=False)
+
+    @classmethod
+    def from_dict(
+        cls, content: Mapping[str, Any], *, where: str = "spec", folder: Path | None = None
+    ) -> "Spec":
+        """Return the benchmark that a mapping describes.
+
+        Raises
+        ------
+        CoCoError
+            If a key is unknown, missing or wrong; the message begins with ``where`` and the key.
+        """
+        try:
+            return _read(cls, content, folder or Path())
+        except CoCoError as error:
+            raise CoCoError(f"{where}: {error}") from None
+
+    @property
+    def hash(self) -> str:
+        """Digest of what changes a task's numbers, beside what its key says anyway.
+
+        A key has the names of dataset and model, the table's fingerprint and the place of the
+        user's own model. So a dataset or a model more leaves all finished tasks as they are.
+        """
+        return digest_of(
+            {
+                "kind": self.kind,
+                "max_rows": self.data.max_rows,
+                **{name: asdict(getattr(self, name)) for name in ("folds", "tuning", "training")},
+                "options": self.options,
+            }
+        )
+
+    def content(self) -> dict[str, Any]:
+        """Return what :meth:`from_dict` takes."""
+        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "folder"}
+        for name in SECTIONS:
+            content[name] = asdict(content[name])
+        content["options"] = dict(self.options)
+        return content
+
+    def changed(
+        self,
+        *,
+        datasets: list[str] | tuple[str, ...] | None = None,
+        own: Mapping[str, str] | None = None,
+        seconds_per_task: float | None = None,
+    ) -> "Spec":
+        """Return the benchmark on other datasets, with further models, or with another limit."""
+        content = self.content()
+        if datasets:
+            content["data"]["datasets"] = list(datasets)
+        if own:
+            models = content["models"]
+            models["own"] = {**models["own"], **own}
+        if seconds_per_task is not None:
+            content["limits"]["seconds_per_task"] = seconds_per_task
+        return Spec.from_dict(content, folder=self.folder)
+
+
+def load_spec(path: str | Path) -> Spec:
+    """Read a benchmark from a TOML file.
+
+    Raises
+    ------
+    CoCoError
+        If the file is missing, is no TOML, or says something that cannot be; the message names
+        the file and the key.
+    """
+    path = Path(path)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CoCoError(f"there is no spec {path}; give the path of a TOML file") from None
+    except OSError as error:
+        raise CoCoError(f"cannot read {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise CoCoError(f"{path.name}: no text in UTF-8; a spec is a TOML file") from error
+    except tomllib.TOMLDecodeError as error:
+        raise CoCoError(f"{path.name}: not valid TOML: {error}") from error
+    return Spec.from_dict(content, where=path.name, folder=path.resolve().parent)
+
+
+Check = Callable[[Any, str], Any]
+
+
+def _whole(minimum: int) -> Check:
+    return lambda value, name: check_integer(value, name, minimum=minimum)
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise CoCoError(f"{name} must be a text, not {value!r}")
+    return value
+
+
+def _texts(value: Any, name: str) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(v, str) and v for v in value):
+        raise CoCoError(f"{name} must be a list of texts, not {value!r}")
+    twice = sorted({v for v in value if list(value).count(v) > 1})
+    if twice:
+        raise CoCoError(f"{name} has {twice[0]!r} twice")
+    return tuple(value)
+
+
+def _places(value: Any, name: str) -> dict[str, str]:
+    """Check names of models and where each is made, ``package.module:factory``."""
+    if not isinstance(value, Mapping):
+        raise CoCoError(f"{name} must be a table of name = 'package.module:factory', not {value!r}")
+    for model, place in value.items():
+        module, colon, factory = place.partition(":") if isinstance(place, str) else ("", "", "")
+        good = all(part.isidentifier() for part in [*module.split("."), *factory.split(".")])
+        if not colon or not good:
+            raise CoCoError(f"{name}.{model} must be 'package.module:factory', not {place!r}")
+    return dict(value)
+
+
+# section -> (class, key -> check); what has no default in the class must be given
+SECTIONS: dict[str, tuple[type, dict[str, Check]]] = {
+    "data": (Data, {"source": _text, "datasets": _texts, "max_rows": _whole(0)}),
+    "models": (Models, {"names": _texts, "own": _places}),
+    "folds": (Folds, {"outer": _whole(2), "inner": _whole(2), "seed": _whole(0)}),
+    "tuning": (
+        Tuning,
+        {
+            "trials_per_hyperparameter": _whole(0),
+            "mode": lambda value, name: check_option(value, name, MODES),
+            "parallel": _whole(0),
+        },
+    ),
+    "training": (Training, {"epochs": _whole(1)}),
+    "limits": (Limits, {"seconds_per_task": check_seconds, "memory_per_task": check_bytes}),
+}
+TOP: dict[str, Check] = {
+    "name": _text,
+    "kind": lambda value, name: check_option(value, name, EXPERIMENTS),
+    "deviations": _texts,
+}
+NEEDED = {"": ("name", "kind"), "data": ("source",)}
+
+
+def _read(cls: type[Spec], content: Mapping[str, Any], folder: Path) -> Spec:
+    if not isinstance(content, Mapping):
+        raise CoCoError(f"a spec is a table of keys, not {type(content).__name__}")
+    _refuse_unknown(content, [*TOP, *SECTIONS, "options"], "")
+    _refuse_missing(content, "")
+    found: dict[str, Any] = {k: check(content[k], k) for k, check in TOP.items() if k in content}
+    for name, (section, checks) in SECTIONS.items():
+        given = content.get(name, {})
+        if not isinstance(given, Mapping):
+            raise CoCoError(f"{name} must be a section, [{name}], not {given!r}")
+        _refuse_unknown(given, list(checks), f"{name}.")
+        _refuse_missing(given, name)
+        values = {key: checks[key](value, f"{name}.{key}") for key, value in given.items()}
+        found[name] = section(**{"names": ()} | values) if section is Models else section(**values)
+    found["models"] = _with_own(found["models"])
+    options = content.get("options", {})
+    if not isinstance(options, Mapping):
+        raise CoCoError(f"options must be a section, [options], not {options!r}")
+    try:
+        digest_of(options)
+    except CoCoError:  # a date, say
+        raise CoCoError("options must hold numbers, texts, lists and tables only") from None
+    return cls(**found, options=dict(options), folder=folder)
+
+
+def _with_own(models: Models) -> Models:
+    """Run the user's own models too, without their being named twice."""
+    names = tuple(dict.fromkeys([*models.names, *models.own]))
+    if not names:
+        raise CoCoError("models.names is missing; name at least one model")
+    return replace(models, names=names)
+
+
+def _refuse_unknown(given: Mapping[str, Any], known: list[str], prefix: str) -> None:
+    for key in given:
+        if key not in known:
+            near = get_close_matches(str(key), known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise CoCoError(f"unknown key {prefix}{key}; {hint}")
+
+
+def _refuse_missing(given: Mapping[str, Any], section: str) -> None:
+    for key in NEEDED.get(section, ()):
+        if key not in given:
+            raise CoCoError(f"{section}{'.' if section else ''}{key} is missing")

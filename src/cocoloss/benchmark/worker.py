@@ -1,0 +1,163 @@
+"""One task on one worker: run it alone on one thread, watch it, and report whatever happens."""
+
+import hashlib
+import os
+import platform
+import signal
+import sys
+import time
+import traceback
+import warnings
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module, metadata
+from typing import Any
+
+from cocoloss.benchmark.json_text import dump_json, plain
+from cocoloss.benchmark.keys import FAILED, TIMEOUT, Result, Task
+from cocoloss.benchmark.spec import Spec
+from cocoloss.benchmark.watch import TooLongError, TooMuchMemoryError, Watch
+
+PACKAGES = ("cocoloss", "numpy", "scipy", "scikit-learn", "pandas", "torch", "optuna")
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+LONGEST_ERROR = 500  # letters of the one line
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where something ran: the machine, and the versions of what decides its numbers."""
+
+    machine: dict[str, Any]
+    versions: dict[str, str]
+
+    @property
+    def digest(self) -> str:
+        """A name for it."""
+        text = dump_json([self.machine, self.versions])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a task ended.
+
+    Attributes
+    ----------
+    result : Result
+    seconds : float
+        From start to end on the worker.
+    peak_memory : int
+        Bytes by which the worker's resident memory rose above where it stood when the task began,
+        looked at twenty times a second.
+    environment : Environment
+    traceback : str
+        Of a failure.
+    attempt : int
+        How often it was started.
+    """
+
+    result: Result
+    seconds: float
+    peak_memory: int
+    environment: Environment
+    traceback: str = ""
+    attempt: int = 1
+
+
+def dask_setup(_worker: Any) -> None:
+    """Be deaf to Ctrl-C, as Dask calls this in each worker of ours: the driver ends them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def run_task(module: str, task: Task, table: Any, spec: Spec) -> Finished:
+    """Run one task of an experiment; a failure is an answer like any other.
+
+    Parameters
+    ----------
+    module : str
+        That has ``run(task, table, spec)``.
+    task : Task
+    table : cocoloss.data.Table
+        Not to be changed: other tasks use it too.
+    spec : Spec
+
+    Returns
+    -------
+    Finished
+    """
+    use_one_thread()
+    params = plain(task.params)
+    task = replace(task, params=deepcopy(params))  # a model may do with them what it likes
+    started = time.perf_counter()
+    trace = ""
+    limits = spec.limits
+    watch = Watch(limits.seconds_per_task, limits.memory_per_task)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # thousands of fits say the same thing
+            result = watch.call(lambda: _checked(import_module(module).run(task, table, spec)))
+    except TooLongError as error:
+        result = Result(params=params, status=TIMEOUT, error=one_line(error))
+    except (Exception, TooMuchMemoryError, SystemExit) as error:  # noqa: BLE001 - any model's
+        trace = traceback.format_exc()
+        result = Result(params=params, status=FAILED, error=one_line(error))
+    seconds = time.perf_counter() - started
+    return Finished(result, seconds, watch.peak_memory, environment(), trace)
+
+
+def one_line(error: BaseException) -> str:
+    """Return the kind and the message of an error."""
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"
+
+
+def use_one_thread() -> None:
+    """Keep linear algebra to one thread in this process: tasks run side by side, not inside."""
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - on workers only
+
+    for name in THREADS:  # for libraries that are loaded later
+        os.environ[name] = "1"
+    threadpool_limits(1)
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
+
+
+@cache
+def environment() -> Environment:
+    """Describe this process."""
+    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with dask
+
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    machine = {
+        "host": platform.node(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "memory": psutil.virtual_memory().total,
+    }
+    return Environment(machine, versions)
+
+
+def died(task: Task, error: str) -> Finished:
+    """Return the end of a task that took its worker with it."""
+    result = Result(params=plain(task.params), status=FAILED, error=error)
+    return Finished(result, 0.0, 0, environment())
+
+
+def _checked(result: Any) -> Result:
+    """Return a result that a store can keep."""
+    if not isinstance(result, Result):
+        raise TypeError(f"run must return a Result, not {type(result).__name__}")
+    return replace(
+        result,
+        measures=plain(result.measures),
+        rows=plain(result.rows),
+        params=plain(result.params),
+        extra=plain(result.extra),
+    )

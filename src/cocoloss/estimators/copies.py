@@ -1,0 +1,121 @@
+"""Weights are numbers of copies: a row that weighs two is in the table twice.
+
+So whatever counts rows, from the preprocessing to the last head, sees the same rows whether they
+came with weights or one by one; and it sees them in an order that only their contents decide.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cocoloss.preprocessing.refusals import is_polars
+from cocoloss.preprocessing.tables import Table, read_table
+
+# More copies than this, in a table of fewer rows, are thinned out to so many that weigh more.
+MOST_COPIES = 100_000
+WHOLE = 1e-9  # how far a weight may be from a whole number, relative to it
+
+
+class Copies(NamedTuple):
+    """The rows of a table, each as often as it counts."""
+
+    rows: NDArray[np.int64]  # (N,), positions in the table that was given
+    weights: NDArray[np.float64]  # (N,), ones unless the weights are no numbers of copies
+    groups: NDArray[np.int64]  # (N,), 0, 1, ...: equal rows of one class have the same number
+
+
+def make_copies(
+    X: Any, labels: NDArray[np.int64], weights: NDArray[np.float64], reader: str = "cocoloss"
+) -> Copies:
+    """Return each row as many times as it weighs, equal ones side by side.
+
+    Whole weights are numbers of copies. Others are relative: they are scaled to a mean of one, and
+    a row becomes the nearest whole number of rows, at least one, that share its weight.
+
+    Parameters
+    ----------
+    X : array or DataFrame of n rows
+    labels : array of shape (n,)
+        Rows of different classes are different rows.
+    weights : array of shape (n,)
+        Not negative, not all zero. Rows of weight zero are no rows.
+    reader : str
+        Who wants to know, for the messages.
+
+    Examples
+    --------
+    >>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 1])
+    >>> sorted(make_copies(X, y, np.array([2.0, 0.0, 1.0])).rows.tolist())
+    [0, 0, 2]
+    >>> copies = make_copies(X, y, np.array([0.1, 0.1, 0.4]))
+    >>> [(int(i), round(float(w), 6)) for i, w in sorted(zip(copies.rows, copies.weights))]
+    [(0, 0.5), (1, 0.5), (2, 1.0), (2, 1.0)]
+    """
+    codes = row_codes(X, reader) * np.uint64(0x9E3779B97F4A7C15) ^ pd.util.hash_array(labels)
+    present = np.flatnonzero(weights > 0)
+    order = present[np.lexsort((weights[present], codes[present]))]
+    masses = weights[order]
+    whole = np.rint(masses)
+    if np.all(np.abs(masses - whole) <= WHOLE * masses):
+        most = max(len(order), MOST_COPIES)
+        times = whole if whole.sum() <= most else whole * (most / whole.sum())
+        masses = whole
+    else:
+        masses = masses / masses.mean()
+        times = masses
+    times = np.maximum(1, np.rint(times)).astype(np.int64)
+    codes = codes[order]
+    groups = np.cumsum(np.r_[False, codes[1:] != codes[:-1]])
+    return Copies(
+        np.repeat(order, times), np.repeat(masses / times, times), np.repeat(groups, times)
+    )
+
+
+def row_codes(X: Any, reader: str) -> NDArray[np.uint64]:
+    """Return 64 bits for each row, which depend on what it says and not on how it is stored."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "iufb":
+        columns = list(X.reshape(len(X), -1).T)
+    elif isinstance(X, pd.DataFrame) or is_polars(X) or np.ndim(X) == 2:
+        columns = _columns(read_table(X, reader))
+    else:  # rows of text, which only a transformer of the user's own can read
+        columns = [pd.Series(list(X), dtype=object)]
+    codes = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        codes = codes * np.uint64(0x100000001B3) ^ _column_codes(column)
+        codes ^= codes >> np.uint64(29)
+    return codes
+
+
+def _columns(table: Table) -> list[Any]:
+    return list(table.block.T) if table.block is not None else table.series
+
+
+def _column_codes(column: Any) -> NDArray[np.uint64]:
+    values = column
+    if isinstance(column, pd.Series):
+        if _is_real(column.dtype):  # booleans are numbers, too
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        elif isinstance(column.dtype, np.dtype) and column.dtype.kind in "mM":
+            values = column.to_numpy()
+            values = values.astype(f"{values.dtype.kind}8[us]").view(np.int64)
+        else:
+            return _object_codes(column)
+    values = values.astype(np.float64) + 0.0  # no -0.0
+    return np.asarray(pd.util.hash_array(values))
+
+
+def _is_real(dtype: Any) -> bool:
+    return bool(pd.api.types.is_numeric_dtype(dtype)) and not pd.api.types.is_complex_dtype(dtype)
+
+
+def _object_codes(column: Any) -> NDArray[np.uint64]:
+    """Return codes of values of any kind, by the text that stands for each."""
+    try:
+        codes, values = pd.factorize(column.astype(object))
+    except TypeError:  # not hashable; whether it may be in a table is not decided here
+        codes, values = pd.factorize(column.astype(object).map(repr))
+    texts = np.array([*(repr(value) for value in values), ""], dtype=object)  # the last is for gaps
+    hashed: NDArray[np.uint64] = pd.util.hash_array(texts)[codes]
+    return hashed

@@ -1,0 +1,145 @@
+"""What a snapshot of a network is worth: loss, dispersity, neural collapse, balanced accuracy."""
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from cocoloss.estimators.base import LINEAR_HEADS
+from cocoloss.estimators.jobs import Job
+from cocoloss.estimators.run_record import MEASURES
+from cocoloss.estimators.snapshots import Snapshot
+from cocoloss.exceptions import CoCoError, GeometryError, GeometryWarning
+from cocoloss.geometry import similarity
+from cocoloss.metrics import ClassMoments, dispersity, dispersity_of, neural_collapse
+
+if TYPE_CHECKING:
+    from cocoloss.estimators.base import BaseNetworkClassifier
+
+NAN = float("nan")
+
+
+class SnapshotMeasure:
+    """Measures snapshots of the first network of a fitted estimator.
+
+    Parameters
+    ----------
+    estimator : classifier of cocoloss
+        Fitted; its kind of head judges every snapshot.
+    job : Job
+        What was trained.
+    drawn : integer array of shape (n_train,)
+        Rows of the job that come first in every snapshot.
+    test_labels : integer array of shape (n_test,)
+        Classes of the test rows, which come after them.
+    """
+
+    def __init__(
+        self,
+        estimator: "BaseNetworkClassifier",
+        job: Job,
+        drawn: NDArray[np.int64],
+        test_labels: NDArray[np.int64],
+    ) -> None:
+        self.labels, self.test_labels = job.labels[drawn], test_labels
+        self.n_classes = job.n_classes
+        self.row_weights = job.row_weights[drawn]
+        self.loss_weights = None if job.weights is None else job.weights[drawn]
+        self.loss = job.design.loss
+        self.head = estimator.heads_[0]
+        self.head_weights = self.row_weights
+        if isinstance(estimator.head, str) and estimator.head in LINEAR_HEADS:
+            share = np.bincount(self.labels, weights=self.row_weights) / self.row_weights.sum()
+            self.head_weights = self.row_weights * (estimator.class_prior_ / share)[self.labels]
+        self.reads_outputs = estimator.reads_outputs_
+
+    def __call__(self, snapshot: Snapshot) -> tuple[dict[str, float], NDArray[np.float64]]:
+        """Return the measures by name, and the class means (C, q)."""
+        n = len(self.labels)
+        measures = dict.fromkeys(MEASURES, NAN)
+        rows, test_rows = np.split(snapshot.embedding.astype(np.float64), [n])
+        if not (np.isfinite(rows).all() and np.isfinite(test_rows).all()):
+            return measures, np.full((self.n_classes, rows.shape[1]), NAN)
+        moments = ClassMoments().update(rows, self.labels, self.row_weights)
+        measures["dispersity"] = dispersity_of(moments)
+        if len(np.unique(self.test_labels)) > 1:
+            measures["test_dispersity"] = dispersity(test_rows, self.test_labels)
+        measures |= self._collapse(rows, snapshot)
+        measures |= self._loss_parts(rows)
+        features = snapshot.outputs if self.reads_outputs else snapshot.embedding
+        measures |= self._accuracies(features[:n], features[n:])
+        return measures, moments.means
+
+    def _collapse(self, rows: NDArray[np.float64], snapshot: Snapshot) -> dict[str, float]:
+        found = neural_collapse(rows, self.labels, snapshot.weights, snapshot.bias)._asdict()
+        return {name: NAN if value is None else value for name, value in found.items()}
+
+    def _loss_parts(self, rows: NDArray[np.float64]) -> dict[str, float]:
+        """Return the loss and its parts, if it is CoCo: others have no such parts."""
+        if not hasattr(self.loss, "components"):
+            return {}
+        import torch  # noqa: PLC0415 - the loss is torch's
+
+        h, y = torch.from_numpy(rows), torch.from_numpy(self.labels)
+        w = None if self.loss_weights is None else torch.from_numpy(self.loss_weights)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GeometryWarning)  # the fit has said it once
+            parts = self.loss.components(h, y, w)
+            total = float(self.loss(h, y, w))
+        nc2, nc1 = float(parts.nc2), float(parts.nc1_between + parts.nc1_within)
+        # What is left is the norms' part, but for rounding.
+        return {
+            "loss": total,
+            "nc2_part": nc2,
+            "nc1_part": nc1,
+            "norm_part": max(0.0, total - nc2 - nc1),
+        }
+
+    def _accuracies(self, train: NDArray[Any], test: NDArray[Any]) -> dict[str, float]:
+        """Return the balanced accuracies of a head that is fitted to the training rows."""
+        even = np.all(self.head_weights == self.head_weights[0])
+        options = {} if even else {"sample_weight": self.head_weights}
+        try:
+            head = clone(self.head).fit(train, self.labels, **options)
+        except (CoCoError, np.linalg.LinAlgError):  # rows that a head cannot be fitted to
+            return {}
+        return {
+            "train_balanced_accuracy": balanced_accuracy(self.labels, head.predict(train)),
+            "test_balanced_accuracy": balanced_accuracy(self.test_labels, head.predict(test)),
+        }
+
+
+def balanced_accuracy(labels: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:
+    """Return the mean recall of the classes that occur.
+
+    Examples
+    --------
+    >>> balanced_accuracy(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 2]))
+    0.5
+    """
+    if not len(labels):
+        return NAN
+    counts = np.bincount(labels)
+    right = np.bincount(labels, weights=labels == predicted)
+    return float(np.mean(right[counts > 0] / counts[counts > 0]))
+
+
+def target_similarity(loss: Any, n_classes: int, embedding_dim: int) -> NDArray[np.float64] | None:
+    """Return the Gram matrix that class means tend to under a loss, (C, C).
+
+    For cross-entropy it is the simplex, by neural collapse; None if that does not fit.
+    """
+    if hasattr(loss, "prototypes"):
+        prototypes = loss.prototypes.cpu().numpy().astype(np.float64)
+        return np.asarray(prototypes @ prototypes.T)
+    kind = getattr(loss, "similarity", "simplex")
+    if not isinstance(kind, str):
+        return np.asarray(kind, dtype=np.float64)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GeometryWarning)  # the fit has said it once
+            return similarity(kind, n_classes, embedding_dim)
+    except GeometryError:
+        return None

@@ -1,0 +1,241 @@
+"""The report of an accuracy or an imbalance experiment, as blocks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cocoloss.benchmark import printed
+from cocoloss.benchmark.analysis import AccuracyAnalysis
+from cocoloss.benchmark.findings import Findings
+from cocoloss.benchmark.imbalance_analysis import Trend
+from cocoloss.benchmark.rankings import Ranking
+from cocoloss.report.bench_rankings import ranking_blocks
+from cocoloss.report.charts import scatter_chart
+from cocoloss.report.document import Block, Cell, Grid, Heading, Picture, Text, fixed
+from cocoloss.report.figures import files_of, trend_figure
+from cocoloss.report.page import significant
+
+COLUMNS = {  # measure -> (heading, decimal places)
+    "balanced_accuracy": ("balanced accuracy", 4),
+    "accuracy": ("accuracy", 4),
+    "log_loss": ("log loss", 4),
+    "dispersity": ("dispersity, test", 3),
+    "train_dispersity": ("dispersity, training", 3),
+    "fit_seconds": ("seconds a fit", 3),
+}
+COSTS = frozenset({"fit_seconds"})  # they depend on the machine: nothing stands out
+HIGHER = frozenset({"balanced_accuracy", "accuracy"})
+FOLD_COLUMNS = ("balanced_accuracy", "accuracy", "log_loss", "dispersity", "fit_seconds")
+NO_TREND = (
+    "There is no trend over the class ratio yet: it needs results of coco-plain and coco-balanced "
+    "on three datasets or more."
+)
+SHOWN_ROWS = 2000  # of the table of datasets on a page; more are in the files
+
+
+def accuracy_blocks(findings: Findings, analysis: AccuracyAnalysis, prefix: str) -> list[Block]:
+    """Return the sections of the report."""
+    blocks: list[Block] = []
+    if analysis.trends:
+        blocks.append(Heading("Improvement by balancing over imbalance"))
+        for trend in analysis.trends:
+            blocks += trend_blocks(trend, prefix)
+    elif findings.kind == "imbalance":
+        blocks.append(Text(NO_TREND, "warning"))
+    blocks.append(Heading("Balanced accuracy"))
+    for ranking in analysis.rankings:
+        blocks += ranking_blocks(ranking, prefix)
+    if analysis.dispersity:
+        blocks += [
+            Heading("Dispersity"),
+            Text(
+                "How wide the classes are in the embedding of the test rows, in units of how far "
+                "apart they are; lower is better, 0 is collapse."
+            ),
+        ]
+        for ranking in analysis.dispersity:
+            blocks += ranking_blocks(ranking, prefix)
+    blocks += [Heading("All measures"), measures_grid(analysis)]
+    blocks += [Heading("Dataset by dataset"), *dataset_blocks(analysis, prefix)]
+    if len(analysis.wins):
+        blocks += [Heading("On which tables"), wins_grid(analysis)]
+    return blocks
+
+
+def measures_grid(analysis: AccuracyAnalysis) -> Grid:
+    """Return the mean of each measure by model."""
+    frame = analysis.measures
+    shown = [m for m in COLUMNS if m in frame.columns and frame[m].notna().any()]
+    rows = []
+    for model in frame.index:
+        cells = [Cell(model)]
+        for measure in shown:
+            value, column = frame.loc[model, measure], frame[measure]
+            best = column.max() if measure in HIGHER else column.min()
+            best = np.nan if measure in COSTS else best
+            digits = COLUMNS[measure][1]
+            cell = fixed(value, digits, best=value == best)
+            if measure not in HIGHER and measure != "log_loss" and np.isfinite(value):
+                cell = Cell(significant(value), float(value), value == best)
+            cells.append(cell)
+        rows.append(tuple(cells))
+    return Grid(
+        "Means over folds, then datasets",
+        ("model", *(COLUMNS[m][0] for m in shown)),
+        tuple(rows),
+        caption="Each model over the datasets that it has results on; the best is bold.",
+        sortable=True,
+    )
+
+
+def dataset_blocks(analysis: AccuracyAnalysis, prefix: str) -> list[Block]:
+    """Return the table of datasets; on a page its rows open."""
+    scores = analysis.scores
+    if not len(scores):
+        return [Text("There is no result yet.", "warning")]
+    best = scores.max(axis=1)
+    models = list(scores.columns)
+    rows = tuple(
+        (
+            Cell(dataset),
+            *(
+                fixed(value, 4, best=value == best[dataset])
+                for value in scores.loc[dataset, models].to_numpy()
+            ),
+        )
+        for dataset in scores.index[:SHOWN_ROWS]
+    )
+    more = len(scores) - SHOWN_ROWS
+    caption = "Mean balanced accuracy over the outer folds; the best of a dataset is bold."
+    if more > 0:
+        caption += f" {more:,} more datasets are in the files of scores."
+    return [
+        Grid(
+            "Balanced accuracy by dataset",
+            ("dataset", *models),
+            rows,
+            caption=caption,
+            sortable=True,
+            drill=prefix,
+        )
+    ]
+
+
+def wins_grid(analysis: AccuracyAnalysis) -> Grid:
+    """Return wins, ties and losses of the reference by the tables' character."""
+    reference = next(r.reference for r in analysis.rankings if isinstance(r, Ranking))
+    wins = analysis.wins
+    others = list(dict.fromkeys(wins["other"]))
+    rows = []
+    for (character, label), group in wins.groupby(["character", "bin"], sort=False):
+        by_other = group.set_index("other")
+        cells = [Cell(character), Cell(label), _count(int(group["n_datasets"].max()))]
+        for other in others:
+            won, tied, lost = by_other.loc[other, ["wins", "ties", "losses"]]
+            cells.append(Cell(f"{won} / {tied} / {lost}", float(won - lost), won > lost))
+        rows.append(tuple(cells))
+    return Grid(
+        f"Wins / ties / losses of {reference}",
+        ("character", "of the table", "datasets", *(f"against {other}" for other in others)),
+        tuple(rows),
+        caption="By mean balanced accuracy; bold where it wins more often than it loses.",
+        n_names=2,
+    )
+
+
+def trend_blocks(trend: Trend, prefix: str) -> list[Block]:
+    """Return the scatter of improvement over class ratio, its numbers and the printed ones."""
+    theirs = printed.IMBALANCE
+    label = (
+        f"Improvement of balanced over plain CoCo on {len(trend.points)} datasets over their class "
+        f"ratio"
+    )
+    points = [
+        (
+            float(p.class_ratio),
+            float(p.improvement),
+            f"{p.Index}: ratio {p.class_ratio:.3g}, {p.improvement:+.4f}",
+        )
+        for p in trend.points.itertuples()
+    ]
+    numbers = (
+        ("slope of the line", trend.slope, theirs.slope),
+        ("standard error of the slope", trend.slope_error, None),
+        ("p-value of the slope", trend.slope_p_value, None),
+        ("Spearman's rho", trend.spearman, theirs.spearman),
+        ("p-value of rho", trend.p_value, theirs.p_value),
+    )
+    rows = tuple(
+        (Cell(title), Cell(significant(ours), ours), Cell("" if paper is None else f"{paper:g}"))
+        for title, ours, paper in numbers
+    )
+    return [
+        Heading(f"Balanced accuracy {trend.about}", 3),
+        Picture(
+            f"{prefix}-imbalance-{trend.measure.replace('_', '-')}",
+            "Improvement over class ratio",
+            scatter_chart(
+                points,
+                line=(trend.slope, trend.intercept),
+                x_title="class ratio: largest / smallest",
+                label=label,
+            ),
+            files_of(lambda: trend_figure(trend)),
+            caption=f"{label}, with the regression line.",
+            wide=True,
+        ),
+        Grid(
+            "The trend, beside the printed one",
+            ("", "ours", "printed"),
+            rows,
+            caption=f"Printed: {theirs.place}.",
+        ),
+    ]
+
+
+def fold_data(findings: Findings, analysis: AccuracyAnalysis) -> dict[str, Any]:
+    """Return what a page needs to open a dataset: folds, arguments, time and memory."""
+    rows = findings.rows
+    measures = [m for m in FOLD_COLUMNS if m in rows.columns]
+    folds: dict[str, dict[str, list[Any]]] = {}
+    kept = rows[["dataset", "model", "fold", *measures]].sort_values("fold", kind="stable")
+    numbers = kept[measures].round(4).astype(object).where(kept[measures].notna(), None)
+    columns = zip(*(numbers[m] for m in measures), strict=True)
+    for dataset, model, values in zip(kept["dataset"], kept["model"], columns, strict=True):
+        folds.setdefault(dataset, {}).setdefault(model, []).append(values)
+    units: dict[str, dict[str, Any]] = {}
+    for unit in findings.units.itertuples():
+        units.setdefault(unit.dataset, {})[unit.model] = {
+            "params": [_brief(params) for params in unit.params],
+            "seconds": round(unit.seconds, 3),
+            "tuning": round(unit.tuning_seconds, 3),
+            "trials": unit.n_trials,
+            "memory": unit.peak_memory,
+            "error": unit.error,
+        }
+    known = findings.characters.reindex(analysis.scores.index)
+    characters = {
+        dataset: {n: v for n, v in line.items() if np.isfinite(v)}
+        for dataset, line in known.to_dict("index").items()
+    }
+    shown = set(analysis.scores.index[:SHOWN_ROWS])
+    return {
+        "measures": [COLUMNS[m][0] for m in measures],
+        "models": list(analysis.scores.columns),
+        "folds": {d: f for d, f in folds.items() if d in shown},
+        "units": {d: u for d, u in units.items() if d in shown},
+        "characters": {d: c for d, c in characters.items() if d in shown and c},
+    }
+
+
+def _brief(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments with numbers that can be read."""
+    return {
+        name: float(f"{value:.4g}") if isinstance(value, float) and np.isfinite(value) else value
+        for name, value in params.items()
+    }
+
+
+def _count(n: int) -> Cell:
+    return Cell(f"{n:,}", float(n))

@@ -1,0 +1,278 @@
+"""A ranking of models in words, tables and a diagram; every number was computed before."""
+
+from typing import Any
+
+import numpy as np
+
+from cocoloss.benchmark.printed import PrintedRanks
+from cocoloss.benchmark.rankings import ROPE, NotRanked, Ranking
+from cocoloss.report.cd_svg import cd_diagram_svg, diagram_note
+from cocoloss.report.document import (
+    Block,
+    Cell,
+    Folded,
+    Grid,
+    Heading,
+    Items,
+    Picture,
+    Side,
+    Text,
+    fixed,
+    p_value,
+)
+from cocoloss.report.figures import cd_files
+from cocoloss.report.page import percent, significant
+from cocoloss.stats import Comparison
+
+MEASURES = {
+    "balanced_accuracy": "balanced accuracy",
+    "dispersity": "dispersity",
+}
+DIGITS = {"balanced_accuracy": 4}  # decimal places of means; others have three significant digits
+
+
+def ranking_blocks(ranking: Ranking | NotRanked, prefix: str) -> list[Block]:
+    """Return all that is said of a ranking; ``prefix`` begins the names of its files."""
+    heading = Heading(ranking.title, 3)
+    if isinstance(ranking, NotRanked):
+        return [heading, Text(f"No comparison over datasets. {ranking.reason}", "warning")]
+    blocks: list[Block] = [heading, Text(in_words(ranking), "about"), *diagrams(ranking, prefix)]
+    blocks.append(ranks_grid(ranking))
+    pairs = reference_grid(ranking)
+    if pairs is not None:
+        blocks.append(pairs)
+    blocks += [Folded("All pairs", tuple(pair_grids(ranking))), Items(ranking.notes)]
+    return [block for block in blocks if not (isinstance(block, Items) and not block.items)]
+
+
+def in_words(ranking: Ranking) -> str:
+    """Say who is best, whether anything differs, and what cannot be told apart."""
+    comparison = ranking.comparison
+    best = comparison.models[0]
+    alone = not any(best in clique for clique in comparison.cliques)
+    peers = sorted(
+        {m for clique in comparison.cliques if best in clique for m in clique if m != best},
+        key=comparison.models.index,
+    )
+    if all_tied(comparison):
+        return (
+            f"No model is significantly better than another on any of the {comparison.n_datasets} "
+            f"datasets, so all have the same rank. The diagram below ranks them by means over "
+            f"folds."
+        )
+    ranks = comparison.average_ranks
+    first = [model for model in comparison.models if ranks[model] == ranks.iloc[0]]
+    said = f"{_listed(first)} {'has' if len(first) == 1 else 'share'} the best average rank, "
+    said += (
+        f"{ranks.iloc[0]:.2f} of {comparison.n_models} models on {comparison.n_datasets} datasets"
+    )
+    others = [model for model in peers if model not in first]
+    if alone:
+        said += ", and differs significantly from all others."
+    else:
+        said += f", and cannot be told apart from {_listed(others)}." if others else "."
+    test = comparison.friedman
+    differ = "differ" if test.f_p_value < comparison.alpha else "do not differ significantly"
+    return (
+        f"{said} As a whole the models {differ}: Friedman χ² = {test.chi2:.1f}, "
+        f"p = {significant(test.p_value)}; Iman-Davenport F = {significant(test.f)}, "
+        f"p = {significant(test.f_p_value)}."
+    )
+
+
+def diagrams(ranking: Ranking, prefix: str) -> list[Picture]:
+    """Return the diagram of the paper's ranks and that of ranks by means.
+
+    The first is left out where nothing is significant on any dataset: all models would be in one
+    place.
+    """
+    found = [] if all_tied(ranking.comparison) else [diagram(ranking, prefix)]
+    if ranking.comparison.ranking == "scores" and found:
+        return found
+    by_mean = _picture(
+        ranking, ranking.by_score, f"{prefix}-{ranking.name}-by-mean", "ranks by means over folds"
+    )
+    return [*found, by_mean]
+
+
+def diagram(ranking: Ranking, prefix: str) -> Picture:
+    """Return the diagram of the ranks by what is significant over folds."""
+    how = {"folds": "ranks by what is significant over folds", "scores": "ranks by scores"}
+    comparison = ranking.comparison
+    return _picture(ranking, comparison, f"{prefix}-{ranking.name}", how[comparison.ranking])
+
+
+def _picture(ranking: Ranking, comparison: Comparison, name: str, how: str) -> Picture:
+    measure = MEASURES.get(ranking.measure, ranking.measure)
+    return Picture(
+        name,
+        f"Critical differences by {measure}: {how}",
+        cd_diagram_svg(comparison),
+        cd_files(comparison),
+        caption=diagram_note(comparison),
+        wide=True,
+    )
+
+
+def all_tied(comparison: Comparison) -> bool:
+    """Say whether no model is ahead of another on any dataset."""
+    return bool((comparison.ranks.nunique(axis=1) == 1).all())
+
+
+def ranks_grid(ranking: Ranking) -> Grid:
+    """Return means and ranks, both ways of ties, and the paper's beside."""
+    comparison, averaged, by_score = ranking.comparison, ranking.averaged, ranking.by_score
+    measure = MEASURES.get(ranking.measure, ranking.measure)
+    columns = ["model", f"mean {measure}", "rank", "± std", "rank, ties averaged", "rank by mean"]
+    if ranking.printed:
+        columns += ["printed rank", "± std printed"]
+    best_mean = _best(comparison.mean_scores, comparison.higher_is_better)
+    rows = []
+    for model in comparison.models:
+        cells = [
+            Cell(model),
+            _mean(comparison.mean_scores[model], ranking.measure, best=model == best_mean),
+            _rank(comparison, model),
+            fixed(comparison.rank_spread[model], 2),
+            _rank(averaged, model),
+            _rank(by_score, model),
+        ]
+        if ranking.printed:
+            rank, spread = ranking.printed.ranks[model]
+            cells += [fixed(rank, 2), fixed(spread, 2)]
+        rows.append(tuple(cells))
+    how = {
+        "folds": "“rank” is 1 plus the number of models that are significantly better over the "
+        "folds of a dataset, as in the paper; “rank by mean” only looks at means over folds.",
+        "scores": "Ranks are by mean scores.",
+    }[comparison.ranking]
+    beside = printed_note(ranking.printed, comparison) if ranking.printed else ""
+    return Grid(
+        "Means and average ranks",
+        tuple(columns),
+        tuple(rows),
+        caption=f"{how} {beside}".strip(),
+        sortable=True,
+    )
+
+
+def printed_note(printed: PrintedRanks, comparison: Comparison) -> str:
+    """Say where the printed numbers stand, and their test beside ours."""
+    said = (
+        f"Printed: {printed.place}, {printed.n_datasets} datasets, CD {printed.critical_distance:g}"
+    )
+    if comparison.critical_distance is not None:
+        said += f" (here {comparison.n_datasets} and {comparison.critical_distance:.3f})"
+    if printed.p_value is not None:
+        p = significant(comparison.friedman.p_value)
+        said += f"; Friedman p = {significant(printed.p_value)} (here {p})"
+    return said + "."
+
+
+def reference_grid(ranking: Ranking) -> Grid | None:
+    """Return the reference against every other model: wins, tests, probabilities."""
+    by_score, reference = ranking.by_score, ranking.reference
+    bayes = None if ranking.bayes is None else ranking.bayes.set_index("second")
+    digits = DIGITS.get(ranking.measure)
+    rows = []
+    for other in ranking.comparison.models:
+        if other == reference:
+            continue
+        mean = by_score.mean_scores[reference] - by_score.mean_scores[other]
+        cells = [
+            Cell(other),
+            Cell(f"{mean:+.{digits}f}" if digits else significant(mean), float(mean)),
+            *(
+                Cell(str(int(n)), float(n))
+                for n in (
+                    by_score.wins.loc[reference, other],
+                    by_score.ties.loc[reference, other],
+                    by_score.losses.loc[reference, other],
+                )
+            ),
+            p_value(ranking.comparison.p_values.loc[reference, other]),
+            p_value(
+                None if ranking.pairs is None else ranking.pairs.p_values.loc[reference, other]
+            ),
+        ]
+        if bayes is not None and other in bayes.index:
+            shares = [bayes.loc[other, n] for n in ("first_better", "equal", "second_better")]
+            cells += [Cell(percent(s), float(s), s > 0.95) for s in shares]
+        elif bayes is not None:
+            cells += [fixed(None, 0)] * 3
+        rows.append(tuple(cells))
+    columns = ["against", "mean difference", "wins", "ties", "losses", "p Nemenyi"]
+    columns += ["p Wilcoxon-Holm"]
+    caption = "Wins count datasets on which the mean over folds is better."
+    if bayes is not None:
+        columns += ["P(better)", "P(equal)", "P(worse)"]
+        caption += (
+            f" The last three by a Bayesian signed-rank test in which differences up to {ROPE:g} "
+            f"count as equal."
+        )
+    return Grid(
+        f"{reference} against each other model",
+        tuple(columns),
+        tuple(rows),
+        caption=caption,
+        sortable=True,
+    )
+
+
+def pair_grids(ranking: Ranking) -> list[Block]:
+    """Return p-values and wins of every pair."""
+    blocks: list[Block] = [
+        _matrix("p-values by Nemenyi's test on average ranks", ranking.comparison)
+    ]
+    if ranking.pairs is not None:
+        blocks.append(_matrix("p-values by Wilcoxon's test over datasets, Holm", ranking.pairs))
+    wins = ranking.by_score.wins
+    rows = tuple(
+        (
+            Cell(row),
+            *(
+                fixed(None, 0) if row == column else Cell(str(wins.loc[row, column]))
+                for column in ranking.comparison.models
+            ),
+        )
+        for row in ranking.comparison.models
+    )
+    columns = ("wins of", *(f"over {m}" for m in ranking.comparison.models))
+    blocks.append(Grid("Datasets on which the row has the better mean", columns, rows))
+    return [Side(tuple(blocks))] if ranking.comparison.n_models <= 6 else blocks
+
+
+def _matrix(title: str, comparison: Comparison) -> Grid:
+    rows = tuple(
+        (
+            Cell(row),
+            *(
+                fixed(None, 0)
+                if row == column
+                else p_value(comparison.p_values.loc[row, column], comparison.alpha)
+                for column in comparison.models
+            ),
+        )
+        for row in comparison.models
+    )
+    return Grid(title, ("", *comparison.models), rows)
+
+
+def _rank(comparison: Comparison, model: str) -> Cell:
+    rank = float(comparison.average_ranks[model])
+    best = bool(np.isclose(rank, comparison.average_ranks.min()))
+    return fixed(rank, 2, best=best and not all_tied(comparison))
+
+
+def _mean(value: float, measure: str, *, best: bool) -> Cell:
+    if measure in DIGITS:
+        return fixed(value, DIGITS[measure], best=best)
+    return Cell(significant(value), float(value), best)
+
+
+def _best(means: Any, higher: bool) -> str:
+    return str(means.idxmax() if higher else means.idxmin())
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

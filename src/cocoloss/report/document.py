@@ -1,0 +1,192 @@
+"""What a report says, before it is a page, Markdown or LaTeX: a few kinds of blocks.
+
+The blocks are made once from results; each writer turns them into its own form. Nothing here
+computes, and nothing here knows a form.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from cocoloss.report.page import MISSING, Markup, significant
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table.
+
+    Attributes
+    ----------
+    text : str
+        What is read.
+    value : float, optional
+        What it is sorted by; the text if left out.
+    best : bool
+        Whether it stands out.
+    """
+
+    text: str
+    value: float | None = None
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A title; 1 is that of a benchmark, 2 of a section, 3 of a part."""
+
+    text: str
+    level: int = 2
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph; ``role`` is "lead", "about" or "warning"."""
+
+    text: str
+    role: str = "about"
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list of sentences."""
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cards:
+    """Numbers that stand out: title, value, remark."""
+
+    cards: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table whose first columns are names and whose others are numbers.
+
+    Attributes
+    ----------
+    title, caption : str
+    columns : tuple of str
+    rows : tuple of tuples of Cell
+    n_names : int
+        How many of the first columns hold text.
+    sortable : bool
+        Whether a page lets its reader sort it, and filter its rows.
+    drill : str
+        Name of the benchmark whose folds a page shows when a row is opened; "" for none.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: str = ""
+    n_names: int = 1
+    sortable: bool = False
+    drill: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A drawing.
+
+    Attributes
+    ----------
+    name : str
+        Of its files, without suffix.
+    title, caption : str
+    inline : Markup
+        SVG for the page, in its colours.
+    files : dict of str to function
+        Suffix -> what gives the bytes: ".svg", ".png" and for some ".tex".
+    wide : bool
+        Whether it takes the whole width of a page.
+    """
+
+    name: str
+    title: str
+    inline: Markup
+    files: Mapping[str, Callable[[], bytes]]
+    caption: str = ""
+    wide: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Blocks that stand side by side where there is room."""
+
+    blocks: "tuple[Block, ...]"
+
+
+@dataclass(frozen=True, eq=False)
+class Folded:
+    """Blocks that a page shows when asked to."""
+
+    title: str
+    blocks: "tuple[Block, ...]"
+
+
+Block = Heading | Text | Items | Cards | Grid | Picture | Side | Folded
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """A report: its title, its blocks, and what the scripts of its page read."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    data: Mapping[str, object] = field(default_factory=dict)
+
+    def pictures(self) -> list[Picture]:
+        """Return all drawings."""
+        return [block for block in flat(self.blocks) if isinstance(block, Picture)]
+
+
+def flat(blocks: tuple[Block, ...]) -> list[Block]:
+    """Return the blocks without those that only hold others; what folds gets a title."""
+    found: list[Block] = []
+    for block in blocks:
+        if isinstance(block, Side):
+            found += flat(block.blocks)
+        elif isinstance(block, Folded):
+            found += [Heading(block.title, 3), *flat(block.blocks)]
+        else:
+            found.append(block)
+    return found
+
+
+def fixed(value: float | None, digits: int, *, best: bool = False) -> Cell:
+    """Return a number with so many decimal places; a dash if there is none."""
+    if value is None or math.isnan(value):
+        return Cell(MISSING)
+    return Cell(f"{value:.{digits}f}", float(value), best)
+
+
+def p_value(value: float | None, alpha: float = 0.05) -> Cell:
+    """Return a p-value, which stands out if it is below alpha.
+
+    Examples
+    --------
+    >>> p_value(0.0312).text, p_value(0.5).best
+    ('0.0312', False)
+    """
+    if value is None or math.isnan(value):
+        return Cell(MISSING)
+    text = significant(value) if value >= 1e-300 else "<10⁻³⁰⁰"
+    return Cell(text, float(value), value < alpha)
+
+
+def slug(text: str) -> str:
+    """Return a name that every disk takes; what had to change gets a digest, to stay unlike others.
+
+    Examples
+    --------
+    >>> slug("accuracy-smoke"), slug("a/b")
+    ('accuracy-smoke', 'a-b-c14cdd')
+    """
+    kept = re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.")[:60]
+    if kept == text:
+        return kept
+    return f"{kept or 'x'}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:6]}"

@@ -1,0 +1,146 @@
+"""A report as LaTeX: booktabs tables, and diagrams in the fonts of the document."""
+
+from itertools import pairwise
+
+from cocoloss.report.document import (
+    Block,
+    Cards,
+    Cell,
+    Document,
+    Grid,
+    Heading,
+    Items,
+    Picture,
+    Text,
+    flat,
+)
+
+ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "“": "``",
+    "”": "''",
+    "–": "--",  # noqa: RUF001 - as written
+    "…": r"\dots{}",
+    "±": r"$\pm$",
+    "×": r"$\times$",  # noqa: RUF001 - as written
+    "χ": r"$\chi$",
+    "ρ": r"$\rho$",  # noqa: RUF001 - as written
+    "\u202f": r"\,",
+    "−": "$-$",  # noqa: RUF001 - as written
+    **{character: f"\\{character}" for character in "{}$&#%_"},
+    **{c: f"$^{{{d}}}$" for c, d in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True)},
+}
+TABLE = str.maketrans(ESCAPES)
+SECTIONS = {1: "section", 2: "subsection", 3: "subsubsection"}
+LONG = 40  # rows from which on a table may break over pages
+WIDE = 8  # columns from which on a table is set small
+PREAMBLE = r"""\documentclass{article}
+\usepackage[utf8]{inputenc}
+\usepackage[T1]{fontenc}
+\usepackage[margin=2cm]{geometry}
+\usepackage{booktabs,longtable,graphicx,tikz}
+\begin{document}
+"""
+
+
+def as_latex(document: Document, folder: str) -> str:
+    """Return a document as a LaTeX file that stands alone; its tables can be copied out.
+
+    Parameters
+    ----------
+    document : Document
+    folder : str
+        Where the files of pictures are, relative to this one.
+    """
+    parts = [PREAMBLE + rf"\title{{{escape(document.title)}}}\date{{}}\maketitle"]
+    parts += [made for block in flat(document.blocks) if (made := _block(block, folder))]
+    return "\n\n".join([*parts, r"\end{document}"]) + "\n"
+
+
+def escape(text: str) -> str:
+    r"""Return text that LaTeX prints as it is.
+
+    Examples
+    --------
+    >>> print(escape("a_b & 50%"))
+    a\_b \& 50\%
+    """
+    return " ".join(text.split(" ")).translate(TABLE).replace("\n", " ").replace("$$", "")
+
+
+def _block(block: Block, folder: str) -> str:
+    made = ""
+    match block:
+        case Heading():
+            made = rf"\{SECTIONS[block.level]}{{{escape(block.text)}}}"
+        case Text():
+            made = escape(block.text)
+        case Items():
+            made = _items([escape(item) for item in block.items])
+        case Cards():
+            made = _items([_card(*each) for each in block.cards])
+        case Grid():
+            made = _grid(block)
+        case Picture() if block.files:
+            made = _picture(block, folder)
+    return made
+
+
+def _card(title: str, value: str, note: str) -> str:
+    return escape(f"{title}: {value} ({note})" if note else f"{title}: {value}")
+
+
+def _items(items: list[str]) -> str:
+    lines = [rf"  \item {item}" for item in items]
+    return "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
+
+
+def _picture(picture: Picture, folder: str) -> str:
+    path = f"{folder}/{picture.name}"
+    if ".tex" in picture.files:
+        width = r"\ifdim\width>\linewidth\linewidth\else\width\fi"
+        drawing = rf"\resizebox{{{width}}}{{!}}{{\input{{{path}.tex}}}}"
+    else:
+        drawing = rf"\includegraphics[width=0.8\linewidth]{{{path}.png}}"
+    caption = escape(f"{picture.title}. {picture.caption}".strip())
+    lines = [r"\begin{figure}[htbp]", r"  \centering", f"  {drawing}"]
+    return "\n".join([*lines, rf"  \caption{{{caption}}}", r"\end{figure}"])
+
+
+def _grid(grid: Grid) -> str:
+    shape = "l" * grid.n_names + "r" * (len(grid.columns) - grid.n_names)
+    if grid.n_names > 2:  # the last of them are sentences
+        shape = "l" * (grid.n_names - 1) + r"p{0.45\linewidth}" + shape[grid.n_names :]
+    header = " & ".join(_heading(column) for column in grid.columns) + r" \\"
+    rows = [" & ".join(map(_cell, row)) + r" \\" for row in grid.rows]
+    caption = escape(". ".join(t.rstrip(".") for t in (grid.title, grid.caption) if t) + ".")
+    long = len(rows) > LONG
+    size = [r"\footnotesize"] if len(grid.columns) >= WIDE else []
+    body = [r"\toprule", header, r"\midrule", *([r"\endhead"] if long else []), *rows]
+    if long:
+        table = [rf"\begin{{longtable}}{{{shape}}}", rf"\caption{{{caption}}}\\", *body]
+        return "\n".join(["{", *size, *table, r"\bottomrule", r"\end{longtable}", "}"])
+    table = [rf"\begin{{tabular}}{{{shape}}}", *body, r"\bottomrule", r"\end{tabular}"]
+    top = [r"\begin{table}[htbp]", r"\centering", *size, rf"\caption{{{caption}}}"]
+    return "\n".join([*top, *table, r"\end{table}"])
+
+
+def _heading(column: str) -> str:
+    """Return the title of a column, on two lines if it is long."""
+    words = column.split(" ")
+    if len(column) < 14 or len(words) == 1:
+        return escape(column)
+    cuts = [sum(map(len, words[:k])) for k in range(len(words) + 1)]
+    middle = min(range(1, len(words)), key=lambda k: abs(2 * cuts[k] - cuts[-1]))
+    lines = [escape(" ".join(words[a:b])) for a, b in pairwise((0, middle, len(words)))]
+    return r"\shortstack[r]{" + r"\\".join(lines) + "}"
+
+
+def _cell(cell: Cell) -> str:
+    text = escape(cell.text)
+    return rf"\textbf{{{text}}}" if cell.best and text else text

@@ -1,0 +1,249 @@
+"""The shell of a page: one HTML file that holds all it needs and fetches nothing.
+
+Text becomes markup in one place, :func:`element`, which escapes whatever is not markup already:
+names of classes, columns and files are strangers' strings.
+"""
+
+import base64
+import hashlib
+import html
+import json
+import math
+import unicodedata
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from typing import Any
+
+VOID = frozenset({"br", "col", "hr", "input", "link", "meta"})  # elements without an end tag
+UNSEEN = frozenset({"Cc", "Cs"})  # control characters and lone surrogates: no file can hold these
+BLANK = "(empty)"
+MISSING = "\u2013"
+NARROW = "\u202f"  # a space at which no line breaks
+SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def element(tag: str, *children: "str | Iterable[str | None] | None", **attributes: Any) -> Markup:
+    """Return an HTML element; children that are not markup are escaped.
+
+    Parameters
+    ----------
+    tag : str
+        Name of the element.
+    *children : str, sequence of str or None
+        What is inside.
+    **attributes
+        A trailing underscore is dropped (``class_``), others become hyphens (``aria_label``).
+        True is an attribute without a value; None and False leave it out.
+
+    Examples
+    --------
+    >>> print(element("p", "a < b", element("b", "!"), class_="note"))
+    <p class="note">a &lt; b<b>!</b></p>
+    """
+    written = "".join(_attribute(name, value) for name, value in attributes.items())
+    inside = "".join(_inside(child) for child in children)
+    return Markup(f"<{tag}{written}>" if tag in VOID else f"<{tag}{written}>{inside}</{tag}>")
+
+
+def _attribute(name: str, value: Any) -> str:
+    name = name.rstrip("_").replace("_", "-")
+    if value is None or value is False:
+        return ""
+    return f" {name}" if value is True else f' {name}="{html.escape(visible(str(value)))}"'
+
+
+def _inside(child: "str | Iterable[str | None] | None") -> str:
+    if child is None:
+        return ""
+    if isinstance(child, Markup):
+        return child
+    if isinstance(child, str):
+        return html.escape(visible(child))
+    return "".join(_inside(part) for part in child)
+
+
+def visible(text: str) -> str:
+    """Return text without characters that no file or reader can show; they become U+FFFD."""
+    return "".join(
+        "\ufffd" if unicodedata.category(c) in UNSEEN and c not in "\n\t" else c for c in text
+    )
+
+
+def name(text: str) -> Markup:
+    """Return a stranger's name: isolated, so that its direction of writing moves nothing else."""
+    return element("bdi", text if text.strip() else BLANK, class_="name", title=text or None)
+
+
+def card(
+    title: str, value: str, note: str = "", *, key: str = "", raw: float | None = None
+) -> Markup:
+    """Return a number with its name above and a remark below.
+
+    Parameters
+    ----------
+    title, value, note : str
+    key : str
+        Name of the number for who reads the page by machine, with ``raw`` its value.
+    raw : float, optional
+    """
+    return element(
+        "div",
+        element("dt", title),
+        element(
+            "dd",
+            value,
+            class_="value",
+            data_key=key or None,
+            data_value=None if raw is None else raw,
+        ),
+        element("dd", note, class_="note") if note else None,
+        class_="card",
+    )
+
+
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = "", class_: str = ""
+) -> Markup:
+    """Return a table whose first column names the rows; the others hold numbers."""
+    first = [element("th", header[0], scope="col")]
+    head = element(
+        "tr", first, [element("th", h, scope="col", class_="number") for h in header[1:]]
+    )
+    body = [
+        element(
+            "tr",
+            element("th", row[0], scope="row"),
+            [element("td", cell, class_="number") for cell in row[1:]],
+        )
+        for row in rows
+    ]
+    title = element("caption", caption) if caption else None
+    made = element(
+        "table", title, element("thead", head), element("tbody", body), class_=class_ or None
+    )
+    return element("div", made, class_="scroll")
+
+
+def figure(title: str, *body: "str | None", caption: str = "", id_: str = "") -> Markup:
+    """Return a titled figure; its parts are filled by a script or given here."""
+    return element(
+        "figure",
+        element("h3", title),
+        body,
+        element("figcaption", caption) if caption else None,
+        id_=id_ or None,
+    )
+
+
+def significant(value: float | None) -> str:
+    """Return a number with three significant digits, as the scripts of the page write it.
+
+    Examples
+    --------
+    >>> [significant(x) for x in (0.02216, 12.0, 1234.5, 3.21e-5, 0.0, float("nan"))]
+    ['0.0222', '12.0', '1235', '3.2×10⁻⁵', '0', '–']
+    """  # noqa: RUF002 - what a reader sees
+    if value is None or not math.isfinite(value):
+        return MISSING
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size >= 1e5 or size < 1e-3:
+        digits, exponent = f"{value:.1e}".split("e")
+        return f"{digits}×10{str(int(exponent)).translate(SUPERSCRIPTS)}"  # noqa: RUF001
+    if size >= 999.5:
+        return str(math.floor(value + 0.5))
+    return f"{value:#.3g}".rstrip(".")
+
+
+def percent(value: float | None) -> str:
+    r"""Return a share in per cent with one decimal place.
+
+    Examples
+    --------
+    >>> percent(0.97222)
+    '97.2\u202f%'
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    return f"{100 * value:.1f}{NARROW}%"
+
+
+def asset(filename: str) -> str:
+    """Return a static part of the pages."""
+    return (files("cocoloss.report") / "assets" / filename).read_text(encoding="utf-8")
+
+
+def page(
+    title: str,
+    body: Iterable[str],
+    *,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+    data: Any,
+) -> str:
+    """Return a whole page.
+
+    Parameters
+    ----------
+    title : str
+    body : sequence of markup
+    styles, scripts : sequence of str
+        Names of assets.
+    data : anything that JSON knows
+        For the scripts, in ``<script type="application/json" id="data">``.
+
+    Notes
+    -----
+    The content security policy forbids every fetch, and every script and style but our own,
+    which it knows by their hashes: a name that became markup after all would still do nothing.
+    """
+    css = [asset(part) for part in styles]
+    js = [asset(part) for part in scripts]
+    policy = (
+        f"default-src 'none'; style-src {_hashes(css)}; script-src {_hashes(js)}; img-src data:; "
+        f"base-uri 'none'; form-action 'none'"
+    )
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("title", title),
+        element("link", rel="icon", href="data:,"),
+        [element("style", Markup(part)) for part in css],
+    )
+    content = element(
+        "body",
+        element("main", body),
+        element("script", as_json(data), type="application/json", id_="data"),
+        [element("script", Markup(part)) for part in js],
+    )
+    return "<!DOCTYPE html>\n" + element("html", head, "\n", content, lang="en") + "\n"
+
+
+def as_json(data: Any) -> Markup:
+    r"""Return data as JSON that cannot end the element it stands in.
+
+    Examples
+    --------
+    >>> print(as_json({"name": "</script>"}))
+    {"name":"\u003c/script\u003e"}
+    """
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _hashes(parts: Sequence[str]) -> str:
+    digests = (hashlib.sha256(part.encode()).digest() for part in parts)
+    return " ".join(f"'sha256-{base64.b64encode(d).decode()}'" for d in digests) or "'none'"

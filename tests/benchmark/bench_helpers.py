@@ -1,0 +1,85 @@
+"""Small benchmarks for the tests of the runner."""
+
+import os
+from dataclasses import dataclass
+
+from cocoloss.benchmark.experiments import EXPERIMENTS
+from cocoloss.benchmark.keys import TableInfo
+from cocoloss.benchmark.plan import make_plan
+from cocoloss.benchmark.pool import HerePool
+from cocoloss.benchmark.progress import Progress
+from cocoloss.benchmark.runner import Runner
+from cocoloss.benchmark.spec import Spec
+
+EXPERIMENTS["fake"] = "fake_experiment"
+
+
+@dataclass(frozen=True)
+class FakeTable:
+    fingerprint: str
+
+
+class FakeTables:
+    def __init__(self, version=""):
+        self.version = version
+        self.loads = []
+
+    def load(self, name):
+        self.loads.append(name)
+        return FakeTable(f"content of {name}{self.version}")
+
+    def infos(self, names):
+        return [TableInfo(n, 100, 5, 3, f"content of {n}{self.version}") for n in names]
+
+
+class CountedTable(FakeTable):
+    """Notes in a file of the process wherever it is unpacked."""
+
+    def __init__(self, fingerprint, folder):
+        super().__init__(fingerprint)
+        object.__setattr__(self, "folder", folder)
+
+    def __reduce__(self):
+        return unpack, (self.fingerprint, self.folder)
+
+
+def unpack(fingerprint, folder):
+    with (folder / f"unpacked-{os.getpid()}").open("a") as file:
+        file.write(f"{fingerprint}\n")
+    return CountedTable(fingerprint, folder)
+
+
+class CountedTables(FakeTables):
+    def __init__(self, folder):
+        super().__init__()
+        self.folder = folder
+
+    def load(self, name):
+        return CountedTable(super().load(name).fingerprint, self.folder)
+
+
+def fake_spec(*models, folder="", trials=3, outer=3, sleep=0, limits=None, **sections):
+    content = {
+        "name": "fake",
+        "kind": "fake",
+        "data": {"source": "sklearn"},
+        "models": {"names": list(models)},
+        "folds": {"outer": outer},
+        "options": {"trials": trials, "sleep": sleep, "folder": str(folder)},
+        "limits": limits or {},
+    }
+    return Spec.from_dict(content | sections)
+
+
+def run_fake(spec, store, *, datasets=("a", "b"), tables=None, pool=None, **options):
+    """Run a fake benchmark to its end and return its summary."""
+    tables = tables or FakeTables()
+    plan = make_plan(spec, tables.infos(datasets))
+    runner = Runner(spec, plan.units, tables, store, Progress(), **options)
+    return runner.run(pool or HerePool("fake_experiment", spec))
+
+
+def numbers(store, spec):
+    """Return all that a run found, without when, where and how long."""
+    timeless = ("key", "status", "error", "measures", "rows", "params", "extra", "current")
+    return sorted((repr(row) for row in store.rows(spec_hash=spec.hash, columns=timeless)), key=str)

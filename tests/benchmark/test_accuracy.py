@@ -1,0 +1,305 @@
+"""The paper's protocol: what is tried, in which order, on which rows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.dummy import DummyClassifier
+from sklearn.naive_bayes import GaussianNB
+
+from cocoloss import CoCoClassifier
+from cocoloss.benchmark import accuracy, fitting
+from cocoloss.benchmark.keys import Task
+from cocoloss.benchmark.model_kind import ModelKind
+from cocoloss.exceptions import CoCoError
+from play import iris, play, spec_of, table_of, wine
+
+QUICK = {
+    "folds": {"outer": 3, "inner": 2},
+    "tuning": {"trials_per_hyperparameter": 1},
+    "training": {"epochs": 2},
+}
+NUMBERS = ("balanced_accuracy", "accuracy", "log_loss", "dispersity", "train_dispersity")
+
+
+def quick_spec(names, **sections):
+    return spec_of("accuracy", names, **{**QUICK, **sections})
+
+
+def stages(done):
+    return [task.stage for task, _ in done]
+
+
+def numbers(done):
+    """Everything but times."""
+    return [
+        (task.key, result.params, [{k: r[k] for k in NUMBERS if k in r} for r in result.rows])
+        for task, result in done
+    ]
+
+
+@pytest.fixture
+def models(monkeypatch):
+    """Names of this test's own models: name -> kind."""
+    kinds = {}
+    monkeypatch.setattr(accuracy, "find_model", lambda name, own=None: kinds[name])
+    return kinds
+
+
+def bayes_space(trial, n_samples, n_features, n_classes):
+    return {"var_smoothing": trial.suggest_float("var_smoothing", 1e-9, 10, log=True)}
+
+
+def bayes(n_features, n_classes, params, seed):
+    return GaussianNB(**params)
+
+
+BAYES = ModelKind(bayes, bayes_space, 4)
+
+
+def test_networks_do_their_outer_folds_in_one_task():
+    done = play(accuracy, quick_spec(["coco"]), iris())
+    assert stages(done) == ["trial"] * 7 + ["folds"]
+    (_, result) = done[-1]
+    assert [row["fold"] for row in result.rows] == [0, 1, 2]
+    assert set(NUMBERS) < set(result.rows[0])
+    assert result.measures["balanced_accuracy"] == pytest.approx(
+        np.mean([row["balanced_accuracy"] for row in result.rows])
+    )
+    assert result.params["max_iter"] == 2
+
+
+def test_other_models_do_one_fold_in_a_task():
+    done = play(accuracy, quick_spec(["ksvm"]), iris())
+    assert stages(done) == ["trial"] * 2 + ["fold"] * 3
+    assert [result.rows[0]["fold"] for _, result in done[2:]] == [0, 1, 2]
+    assert [task.part for task, _ in done[2:]] == ["0", "1", "2"]
+    assert "log_loss" not in done[-1][1].measures
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "tasks"),
+    [
+        ("ce", "first", 6 + 1),
+        ("ce", "each", 3 * 6 + 3),
+        ("ksvm", "first", 2 + 3),
+        ("ksvm", "each", 3 * 2 + 3),
+        ("coco-default", "first", 1),
+    ],
+)
+def test_the_plan_counts_the_tasks(name, mode, tasks):
+    spec = quick_spec([name], tuning={"trials_per_hyperparameter": 1, "mode": mode})
+    (unit,) = accuracy.plan(spec, [accuracy.TableInfo("iris", 150, 4, 3, "print")])
+    assert unit.seconds > 0
+    assert unit.tasks == tasks
+    if name == "ksvm":
+        assert len(play(accuracy, spec, iris())) == tasks
+
+
+def test_the_best_trial_is_what_the_folds_get(models):
+    models["bayes"] = BAYES
+    done = play(accuracy, quick_spec(["bayes"]), wine())
+    trials = [result for task, result in done if task.stage == "trial"]
+    best = max(trials, key=lambda result: result.measures["score"])
+    for task, result in done:
+        if task.stage == "fold":
+            assert task.params["point"] == best.params
+            assert result.rows[0]["inner_score"] == best.measures["score"]
+            assert result.params["var_smoothing"] == best.params["var_smoothing"]
+
+
+def test_the_score_of_a_trial_is_the_mean_over_the_inner_folds():
+    done = play(accuracy, quick_spec(["ksvm"], folds={"outer": 3, "inner": 3}), iris())
+    result = done[0][1]
+    inner = [row["balanced_accuracy"] for row in result.rows]
+    assert len(inner) == 3
+    assert result.measures["score"] == pytest.approx(np.mean(inner))
+
+
+def test_the_same_spec_gives_the_same_numbers():
+    for name in ("coco", "ksvm"):
+        spec = quick_spec([name])
+        first, again = (numbers(play(accuracy, spec, iris())) for _ in range(2))
+        assert first == again
+        other = play(accuracy, quick_spec([name], folds={**QUICK["folds"], "seed": 1}), iris())
+        assert numbers(other) != first
+
+
+@pytest.mark.parametrize("stop", [0, 1, 6, 12, 20])
+def test_a_stopped_study_goes_on_as_if_it_had_not(models, stop):
+    models["bayes"] = BAYES
+    spec = quick_spec(["bayes"], tuning={"trials_per_hyperparameter": 4})
+    undisturbed = play(accuracy, spec, wine())
+    store = {}
+    play(accuracy, spec, wine(), store=store, most_tasks=stop)
+    assert len(store) == min(stop, len(undisturbed))
+    assert numbers(play(accuracy, spec, wine(), store=store)) == numbers(undisturbed)
+    assert len(store) == len(undisturbed)
+
+
+def test_a_study_goes_on_with_another_number_of_workers(models):
+    models["bayes"] = BAYES
+    spec = quick_spec(["bayes"], tuning={"trials_per_hyperparameter": 4})
+    store = {}
+    play(accuracy, spec, wine(), store=store, parallel=4, most_tasks=14)
+    stored = {key: result.params for key, result in store.items()}
+    done = play(accuracy, spec, wine(), store=store, parallel=1)
+    assert stages(done).count("trial") == 16
+    for task, result in done:
+        if task.key in stored:
+            assert result.params == stored[task.key]
+
+
+def test_what_a_stored_trial_was_tried_with_is_what_counts(models):
+    models["bayes"] = BAYES
+    store = {}
+    spec = quick_spec(["bayes"])
+    done = play(accuracy, spec, wine(), store=store)
+    third = done[2][0].key
+    store[third] = replace(store[third], params={"var_smoothing": 0.5}, measures={"score": 2.0})
+    task, result = play(accuracy, spec, wine(), store=store)[-1]
+    assert task.params == {"point": {"var_smoothing": 0.5}, "inner_score": 2.0}
+    assert result.params == {"var_smoothing": 0.5}
+
+
+def test_side_by_side_trials_come_in_lists(models):
+    models["bayes"] = BAYES
+    spec = quick_spec(["bayes"])
+    (unit,) = accuracy.plan(spec, [accuracy.TableInfo("wine", 178, 13, 3, "print")])
+    steps = accuracy.drive(unit, spec, 3)
+    assert [task.part for task in next(steps)] == ["0/0", "0/1", "0/2"]
+
+
+def test_tuning_in_each_fold_does_not_depend_on_the_number_of_workers(models):
+    models["bayes"] = BAYES
+    spec = quick_spec(["bayes"], tuning={"trials_per_hyperparameter": 3, "mode": "each"})
+    alone = play(accuracy, spec, wine())
+    for parallel in (2, 3, 5):
+        together = play(accuracy, spec, wine(), parallel=parallel)
+        assert sorted(numbers(together), key=str) == sorted(numbers(alone), key=str)
+    points = {task.part: task.params["point"] for task, _ in alone if task.stage == "fold"}
+    assert len({point["var_smoothing"] for point in points.values()}) == 3
+
+
+def test_no_tuning_means_defaults():
+    spec = quick_spec(["coco"], tuning={"trials_per_hyperparameter": 0})
+    ((task, result),) = play(accuracy, spec, iris())
+    assert task.params == {"point": {}}
+    assert result.params == {"max_iter": 2}
+
+
+def test_no_point_is_tried_twice(models):
+    def narrow(trial, n_samples, n_features, n_classes):
+        return {"var_smoothing": trial.suggest_categorical("var_smoothing", [0.1, 1.0])}
+
+    models["bayes"] = ModelKind(bayes, narrow, 10)
+    done = play(accuracy, quick_spec(["bayes"]), iris())
+    assert stages(done).count("trial") == 2
+
+
+class Watcher(TransformerMixin, BaseEstimator):
+    """A preprocessor that remembers which rows it was shown."""
+
+    shown: list = []  # noqa: RUF012 - of all copies
+
+    def fit(self, X, y=None):
+        self.shown.append(set(X.index))
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        self.shown.append(set(X.index))
+        return X.to_numpy(dtype=np.float32)
+
+
+@pytest.mark.parametrize("neural", [False, True])
+def test_the_tuner_never_sees_a_test_row_of_its_fold(models, monkeypatch, neural):
+    def network(n_features, n_classes, params, seed):
+        return CoCoClassifier(
+            max_iter=1, n_members=1, preprocess=Watcher(), random_state=seed, weight_decay=0.1
+        )
+
+    models["spy"] = ModelKind(network if neural else bayes, bayes_space, 2, neural=neural)
+    monkeypatch.setattr(fitting, "TablePreprocessor", Watcher)
+    table = wine()
+    spec = quick_spec(["spy"], tuning={"trials_per_hyperparameter": 1, "mode": "each"})
+    outer = accuracy.outer_folds(table.name, table.y, spec)
+    seen = {}
+    for k in range(3):
+        Watcher.shown = []
+        task = Task("accuracy", table.name, "spy", "trial", f"{k}/0", {"var_smoothing": 1.0})
+        accuracy.run(task, table, spec)
+        seen[k] = set().union(*Watcher.shown)
+        assert seen[k] == set(outer[k].train)
+        assert not seen[k] & set(outer[k].test)
+
+
+def test_a_fold_is_not_fitted_on_its_test_rows(models, monkeypatch):
+    models["spy"] = ModelKind(bayes)
+    monkeypatch.setattr(fitting, "TablePreprocessor", Watcher)
+    table, spec = wine(), quick_spec(["spy"])
+    outer = accuracy.outer_folds(table.name, table.y, spec)
+    Watcher.shown = []
+    accuracy.run(Task("accuracy", table.name, "spy", "fold", "1", {"point": {}}), table, spec)
+    fitted, transformed, *tested = Watcher.shown
+    assert fitted == transformed == set(outer[1].train)
+    assert set().union(*tested) == set(outer[1].test)
+
+
+def test_a_failing_model_is_given_up_soon(models):
+    class Broken(DummyClassifier):
+        def fit(self, X, y):
+            raise RuntimeError("out of cheese")
+
+    models["broken"] = ModelKind(lambda *_: Broken(), bayes_space, 30)
+    message = "all 5 trials of broken on iris failed, .* RuntimeError: out of cheese"
+    with pytest.raises(CoCoError, match=message):
+        play(accuracy, quick_spec(["broken"]), iris())
+
+
+def test_a_point_that_fails_is_not_the_end(models):
+    def touchy(n_features, n_classes, params, seed):
+        if params["var_smoothing"] < 1e-4:
+            raise FloatingPointError("diverged")
+        return bayes(n_features, n_classes, params, seed)
+
+    models["touchy"] = ModelKind(touchy, bayes_space, 8)
+    done = play(accuracy, quick_spec(["touchy"]), iris())
+    failed = [result for task, result in done if not result.ok]
+    assert failed
+    assert all(
+        result.params["var_smoothing"] >= 1e-4 for task, result in done if task.stage == "fold"
+    )
+
+
+@pytest.mark.parametrize("name", ["coco", "dr", "ce", "ksvm", "hgb", "coco-default"])
+def test_a_class_of_one_row_is_survived(name):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=41), "b": rng.choice(list("uvw"), 41)})
+    y = np.array(["rare"] + ["x", "y"] * 20)
+    spec = quick_spec([name], tuning={"trials_per_hyperparameter": 0})
+    rows = [row for _, result in play(accuracy, spec, table_of(X, y)) for row in result.rows]
+    assert [row["fold"] for row in rows] == [0, 1, 2]
+    outer = accuracy.outer_folds("table", y, spec)
+    lacking = next(k for k, fold in enumerate(outer) if 0 in fold.test)
+    assert rows[lacking]["balanced_accuracy"] <= 2 / 3  # of three classes one was never learnt
+    assert all(0 <= row["balanced_accuracy"] <= 1 for row in rows)
+
+
+@pytest.mark.parametrize("name", ["coco", "ksvm", "rf"])
+def test_a_tiny_table_is_survived(name):
+    table = table_of(np.arange(12.0)[:, None] % 5, ["a", "b"] * 6)
+    done = play(accuracy, quick_spec([name]), table)
+    assert all(result.ok for _, result in done), [result.error for _, result in done]
+    assert sum(len(result.rows) for task, result in done if task.stage != "trial") == 3
+
+
+def test_wide_tables_are_stacked_a_few_folds_at_a_time(monkeypatch):
+    spec = quick_spec(["ce"], tuning={"trials_per_hyperparameter": 0})
+    together = play(accuracy, spec, wine())
+    monkeypatch.setattr(fitting, "MOST_NUMBERS", 1)
+    (_, one_by_one) = play(accuracy, spec, wine())[0]
+    for a, b in zip(together[0][1].rows, one_by_one.rows, strict=True):
+        assert a["log_loss"] == pytest.approx(b["log_loss"], rel=1e-3)

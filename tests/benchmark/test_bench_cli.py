@@ -1,0 +1,232 @@
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from bench_helpers import numbers
+from click.testing import CliRunner
+
+from cocoloss.benchmark.spec import load_spec
+from cocoloss.benchmark.store import Store
+from cocoloss.cli import root
+from cocoloss.cli.root import main
+
+HERE = Path(__file__).parent
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(HERE)}
+SPEC = """
+name = "tiny"
+kind = "fake"
+[data]
+source = "sklearn"
+datasets = ["iris", "wine"]
+[folds]
+outer = 3
+[models]
+names = ["good", "breaks"]
+[options]
+trials = 3
+folder = "FOLDER"
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setitem(root.COMMANDS, "bench", ("cocoloss.cli.bench", "benchmarks"))
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.toml").write_text(SPEC.replace("FOLDER", str(tmp_path)))
+    return tmp_path
+
+
+def bench(*arguments, code=0):
+    result = CliRunner().invoke(main, ["bench", *map(str, arguments)])
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result
+
+
+def refusal(*arguments):
+    result = bench(*arguments, code=1)
+    lines = result.stderr.strip().split("\n")
+    assert lines[-1].startswith("error: ")
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_plan_run_status_and_export_follow_each_other(folder):
+    plan = bench("plan", "tiny.toml", "--workers", 2).stdout
+    assert re.search(r"^good +2 +12 ", plan, re.MULTILINE)
+    assert "24 tasks; about" in plan
+    assert "(a guess)" in plan
+    assert not Path("tiny.sqlite").exists()
+
+    run = bench("run", "tiny.toml", "--workers", 0)
+    assert "2 models on 2 tables" in run.stdout
+    assert "results: tiny.sqlite" in run.stdout
+    assert "ran 24 tasks" in run.stdout
+    assert "2 of 4 pairs of table and model have failures" in run.stderr
+    assert "wine / breaks FAILED: RuntimeError: fold 1 does not converge" in run.stderr
+
+    status = bench("status", "tiny.sqlite").stdout
+    assert "tiny (fake): finished" in status
+    assert "24 of 24 tasks" in status
+    assert "failed fake/iris/breaks/fold/1 (attempt 1): RuntimeError" in status
+
+    assert "24 tasks, all done" in bench("plan", "tiny.toml").stdout
+    assert "12 lines" in bench("export", "tiny.sqlite", "--out", "folds.csv").stdout
+    table = pd.read_csv("folds.csv")
+    assert table.groupby(["dataset", "model"])["balanced_accuracy"].count().tolist() == [2, 3, 2, 3]
+
+
+def test_failures_are_retried_when_asked_for(folder):
+    bench("run", "tiny.toml", "--workers", 0)
+    (folder / "mended").touch()
+    again = json.loads(bench("run", "tiny.toml", "--workers", 0, "--json").stdout)
+    assert again["ran"] == {"ok": 0, "failed": 0, "timeout": 0}
+    mended = bench("run", "tiny.toml", "--workers", 0, "--retry-failed", "--json")
+    assert json.loads(mended.stdout)["ran"] == {"ok": 2, "failed": 0, "timeout": 0}
+    assert json.loads(mended.stdout)["units"] == {"ok": 4}
+
+
+def test_machines_get_json(folder):
+    plan = json.loads(bench("plan", "tiny.toml", "--json").stdout)
+    assert (plan["tasks"], plan["done"], len(plan["units"])) == (24, 0, 4)
+    bench("run", "tiny.toml", "--workers", 0, "--dataset", "iris", "--json")
+    (status,) = json.loads(bench("status", "tiny.sqlite", "--json").stdout)
+    assert status["tasks"] == {"done": 12, "planned": 12, "ok": 11, "failed": 1}
+    assert status["datasets"] == {"iris": {"ok": 1, "failed": 1, "open": 0}}
+
+
+def test_a_model_of_ones_own_is_found_in_the_current_folder(folder):
+    Path("my_own_models.py").write_text("def make():\n    return 'a model'\n")
+    one = ("run", "tiny.toml", "--workers", 0, "--dataset", "iris", "--json")
+    result = bench(*one, "--model", "mine=my_own_models:make")
+    assert json.loads(result.stdout)["units"] == {"ok": 2, "failed": 1}
+
+
+def test_stores_are_merged(folder):
+    bench("run", "tiny.toml", "--workers", 0, "--dataset", "iris", "--store", "one.sqlite")
+    bench("run", "tiny.toml", "--workers", 0, "--dataset", "wine", "--store", "two.sqlite")
+    bench("export", "two.sqlite", "--tasks", "--out", "two.parquet")
+    merged = bench("merge", "one.sqlite", "two.parquet", "--into", "both.sqlite").stdout
+    assert "two.parquet: 12 new, 24 in all" in merged
+    result = bench("run", "tiny.toml", "--workers", 0, "--store", "both.sqlite", "--json")
+    assert sum(json.loads(result.stdout)["ran"].values()) == 0
+
+
+def test_what_is_wrong_is_one_line(folder):
+    assert "there is no spec none.toml" in refusal("run", "none.toml")
+    Path("broken.toml").write_text("name = ")
+    assert "broken.toml: not valid TOML" in refusal("run", "broken.toml")
+    assert "has no table 'irs'; did you mean 'iris'?" in refusal(
+        "run", "tiny.toml", "--dataset", "irs", "--workers", 0
+    )
+    assert "there is no store none.sqlite" in refusal("status", "none.sqlite")
+    Path("no.sqlite").write_text("no database" * 1000)
+    assert "no.sqlite: it is no SQLite file" in refusal("run", "tiny.toml", "--store", "no.sqlite")
+    assert "--time-limit must be a number of seconds" in refusal(
+        "run", "tiny.toml", "--time-limit", "soon"
+    )
+    assert "models.own.mine must be 'package.module:factory'" in refusal(
+        "run", "tiny.toml", "--model", "mine=nothing"
+    )
+    Store("empty.sqlite").close()
+    assert "must end in .csv or .parquet" in refusal("export", "empty.sqlite", "--out", "x.txt")
+    assert "is empty" in bench("status", "empty.sqlite").stdout
+
+
+def test_a_corrupt_table_is_one_line_that_names_it(folder):
+    (folder / "tables").mkdir()
+    (folder / "tables" / "bad.parquet").write_bytes(b"PAR1 and nothing more")
+    text = SPEC.replace('"sklearn"', '"file:tables/bad.parquet#y"')
+    Path("bad.toml").write_text(text.replace('["iris", "wine"]', "[]"))
+    assert "bad.parquet" in refusal("run", "bad.toml", "--workers", 0)
+
+
+def test_arguments_that_contradict_each_other_are_refused(folder):
+    both = ("run", "tiny.toml", "--workers", 1, "--scheduler", "tcp://127.0.0.1:1")
+    assert "give one" in bench(*both, code=2).stderr
+    assert "NAME=MODULE:FACTORY" in bench("run", "tiny.toml", "--model", "mine", code=2).stderr
+
+
+def slow_spec(folder, sleep):
+    path = folder / "slow.toml"
+    path.write_text(SPEC.replace("FOLDER", str(folder)) + f"sleep = {sleep}\n")
+    return path
+
+
+def launched(*arguments, **options):
+    command = [sys.executable, str(HERE / "launch.py"), "bench", *map(str, arguments)]
+    return subprocess.Popen(command, env=ENVIRONMENT, text=True, **options)
+
+
+def wait_for_rows(path, rows):
+    while not path.exists():
+        time.sleep(0.01)
+    with Store(path) as store:
+        while len(list(store.rows(columns=["key"]))) < rows:
+            time.sleep(0.01)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_a_stopped_run_says_how_to_go_on_and_goes_on(folder, how):
+    spec = slow_spec(folder, 0.06)
+    run = ("run", spec, "--workers", 0 if how == signal.SIGTERM else 2)
+    driver = launched(*run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    wait_for_rows(folder / "tiny.sqlite", 3)
+    os.killpg(driver.pid, how) if how == signal.SIGINT else driver.send_signal(how)
+    _, said = driver.communicate()
+    assert driver.returncode == 130
+    last = said.strip().split("\n")[-1]
+    assert re.match(r"stopped: \d+ of 24 tasks are in tiny.sqlite; go on with: cocoloss", last)
+    assert "Traceback" not in said
+    with Store("tiny.sqlite") as store:
+        assert store.runs()[-1]["state"] == "stopped"
+        done = len(list(store.rows()))
+    assert "stopped; run the same command to go on" in bench("status", "tiny.sqlite").stdout
+    rest = json.loads(bench("run", spec, "--workers", 0, "--json").stdout)
+    assert sum(rest["ran"].values()) == 24 - done
+    with Store("whole.sqlite") as whole, Store("tiny.sqlite") as stopped:
+        bench("run", spec, "--workers", 0, "--store", "whole.sqlite")
+        assert numbers(stopped, load_spec(spec)) == numbers(whole, load_spec(spec))
+
+
+def test_a_terminal_shows_what_is_running_and_how_long_it_will_take(folder):
+    ours, theirs = pty.openpty()
+    driver = launched("run", slow_spec(folder, 0.06), "--workers", 0, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 4096)
+        except OSError:
+            break
+    os.close(ours)
+    assert driver.wait() == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
+    assert re.search(r"\d+/24 tasks.* gone, about .* left · 1 worker", text)
+    assert "fake/wine/good/trial/" in text
+    assert "failed iris / breaks: RuntimeError: fold 1 does not converge" in text
+    assert "ran 24 tasks" in text
+
+
+def test_status_sees_a_running_benchmark(folder):
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    driver = launched("run", slow_spec(folder, 0.1), "--workers", 1, **quiet)
+    wait_for_rows(folder / "tiny.sqlite", 2)
+    (status,) = json.loads(bench("status", "tiny.sqlite", "--json").stdout)
+    assert status["state"] == "running"
+    assert status["tasks"]["done"] >= 2
+    driver.send_signal(signal.SIGINT)
+    driver.wait()
+
+
+def test_the_help_comes_without_anything_heavy():
+    code = "import sys, cocoloss.cli.bench; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "numpy", "sqlalchemy", "distributed"} & set(done.stdout.split())

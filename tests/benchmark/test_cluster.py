@@ -1,0 +1,154 @@
+"""Tasks on Dask: workers that die, hang or are started by hand, and tables that are sent once."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from bench_helpers import CountedTables, fake_spec, numbers, run_fake
+
+from cocoloss.benchmark import cluster
+from cocoloss.benchmark.cluster import DaskPool
+from cocoloss.benchmark.store import Store
+from cocoloss.exceptions import CoCoError
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "results.sqlite") as opened:
+        yield opened
+
+
+def run_on(pool, spec, store, **options):
+    try:
+        return run_fake(spec, store, pool=pool, **options)
+    finally:
+        pool.close()
+
+
+def in_this_process(spec, tmp_path):
+    with Store(tmp_path / "here.sqlite") as store:
+        run_fake(spec, store)
+        return numbers(store, spec)
+
+
+def test_workers_that_die_hang_or_fail_cost_their_tasks_and_nothing_else(
+    store, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(cluster, "GRACE", 0.5)
+    misfits = ("breaks", "kills-once", "kills-always", "hangs")
+    spec = fake_spec(
+        "good", *misfits, folder=tmp_path, trials=1, outer=2, limits={"seconds_per_task": 1}
+    )
+    pool = DaskPool("fake_experiment", spec, "test", workers=2)
+    summary = run_on(pool, spec, store, datasets=["a"])
+    assert summary.ran == {"ok": 12, "failed": 2, "timeout": 1}
+    rows = {(r["model"], r["stage"], r["part"]): r for r in store.rows(spec_hash=spec.hash)}
+    assert len(rows) == 15
+    assert rows["breaks", "fold", "1"]["error"] == "RuntimeError: fold 1 does not converge"
+    # A worker that is killed costs a retry ...
+    assert {rows["kills-once", "fold", str(n)]["status"] for n in range(2)} == {"ok"}
+    assert max(rows["kills-once", "fold", str(n)]["attempt"] for n in range(2)) >= 2
+    # ... unless the task kills every worker that it gets.
+    assert rows["kills-always", "fold", "1"]["error"].startswith("WorkerDied: ")
+    assert rows["kills-always", "fold", "1"]["attempt"] >= 3
+    assert rows["hangs", "fold", "1"]["error"].startswith("TooLongError: took longer than 1 s")
+
+
+def test_a_table_is_sent_once_to_each_worker(store, tmp_path):
+    spec = fake_spec("one", "two", "three", trials=4)
+    pool = DaskPool("fake_experiment", spec, "test", workers=2)
+    run_on(pool, spec, store, tables=CountedTables(tmp_path))
+    unpacked = [path.read_text().split("\n")[:-1] for path in tmp_path.glob("unpacked-*")]
+    assert 1 <= len(unpacked) <= 2
+    for of_worker in unpacked:
+        assert len(of_worker) == len(set(of_worker))
+    assert numbers(store, spec) == in_this_process(spec, tmp_path)
+
+
+class Processes:
+    """A scheduler and workers, each started by hand."""
+
+    def __init__(self, folder):
+        self.folder, self.all = folder, []
+        file = folder / "scheduler.json"
+        arguments = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show"]
+        self.start("scheduler", *arguments, "--scheduler-file", str(file))
+        while not file.exists():
+            time.sleep(0.02)
+        self.address = json.loads(file.read_text())["address"]
+
+    def start(self, kind, *arguments):
+        with (self.folder / f"{kind}.log").open("a") as log:
+            self.all.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments],
+                    stdout=log,
+                    stderr=log,
+                    cwd=self.folder,
+                    env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
+                )
+            )
+
+    def start_worker(self):
+        here = ["--local-directory", str(self.folder), "--no-dashboard"]
+        self.start("worker", self.address, "--nthreads", "1", "--host", "127.0.0.1", *here)
+
+    def stop(self):
+        for process in self.all:
+            process.kill()  # the worker that a nanny guards ends with it
+            process.wait()
+
+
+@pytest.fixture
+def by_hand(tmp_path):
+    processes = Processes(tmp_path)
+    yield processes
+    processes.stop()
+
+
+def test_a_cluster_started_by_hand_gives_the_same_numbers(by_hand, store, tmp_path, monkeypatch):
+    by_hand.start_worker()
+    by_hand.start_worker()
+    (tmp_path / "own_model.py").write_text("def make():\n    return 'made here'\n")
+    spec = fake_spec("good", "marks", folder=tmp_path, trials=4, sleep=0.02)
+    spec = spec.changed(own={"mine": "own_model:make"})
+    files = [str(tmp_path / "own_model.py")]
+    pool = DaskPool("fake_experiment", spec, "test", scheduler=by_hand.address, files=files)
+    pool._client.wait_for_workers(2)  # noqa: SLF001 - else one may have done it all
+    summary = run_on(pool, spec, store)
+    assert summary.units == {"ok": 6}
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert numbers(store, spec) == in_this_process(spec, tmp_path)
+    assert len(list(tmp_path.glob("worked-*"))) == 3  # two workers, and this process
+
+
+def test_a_scheduler_that_goes_ends_the_run_with_one_line(by_hand, store, tmp_path):
+    by_hand.start_worker()
+    spec = fake_spec("good", "stops-scheduler", folder=tmp_path, trials=50, sleep=0.05)
+    pool = DaskPool("fake_experiment", spec, "test", scheduler=by_hand.address)
+
+    def stop(*_):
+        by_hand.all[0].kill()
+
+    pool._on_start = stop  # noqa: SLF001
+    pool._client.subscribe_topic(pool._topic, stop)  # noqa: SLF001
+    with pytest.raises(CoCoError, match=r"lost the scheduler at .*; run the same command"):
+        run_on(pool, spec, store)
+    assert store.runs()[-1]["state"] == "broken"
+
+
+def test_an_address_without_a_scheduler_is_told(monkeypatch):
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
+    for address in ("tcp://127.0.0.1:1", "nonsense"):
+        with pytest.raises(CoCoError, match=f"no Dask scheduler answers at {address}"):
+            DaskPool("fake_experiment", fake_spec("good"), "test", scheduler=address)
+
+
+def test_without_dask_the_way_out_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(CoCoError, match=r"pip install 'cocoloss\[benchmark\]'"):
+        DaskPool("fake_experiment", fake_spec("good"), "test")

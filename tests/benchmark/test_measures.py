@@ -1,0 +1,82 @@
+"""Measures in plain loops, and where they have no value."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris
+from sklearn.metrics import log_loss as their_log_loss
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
+
+from cocoloss import CoCoClassifier, CrossEntropyClassifier
+from cocoloss.benchmark.measures import balanced_accuracy, log_loss, measure
+from cocoloss.metrics import dispersity
+
+LABELS = st.integers(0, 3)
+
+
+@given(st.lists(st.tuples(LABELS, LABELS), min_size=1, max_size=30))
+def test_balanced_accuracy_is_the_mean_recall(pairs):
+    y, predicted = (np.array(column) for column in zip(*pairs, strict=True))
+    recalls = [
+        sum(p == c for t, p in pairs if t == c) / sum(t == c for t, _ in pairs) for c in set(y)
+    ]
+    assert balanced_accuracy(y, predicted) == pytest.approx(sum(recalls) / len(recalls))
+
+
+def test_log_loss_is_scikit_learns():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], size=50)
+    y = rng.choice(["a", "b", "c"], 50)
+    classes = np.array(["a", "b", "c"])
+    assert log_loss(y, p, classes) == pytest.approx(their_log_loss(y, p, labels=classes))
+
+
+@pytest.mark.parametrize("unseen", ["0", "b", "z"])
+def test_a_class_that_was_never_seen_costs_as_much_as_an_impossible_one(unseen):
+    p = np.array([[0.5, 0.5]])
+    assert log_loss(np.array([unseen]), p, np.array(["a", "c"])) == pytest.approx(-np.log(1e-15))
+    certain = np.array([[0.0, 1.0]])
+    assert log_loss(np.array(["a"]), certain, np.array(["a", "c"])) == pytest.approx(-np.log(1e-15))
+
+
+def test_each_model_has_the_measures_that_it_can_have():
+    X, y = load_iris(return_X_y=True)
+    rows = np.arange(0, 150, 2), np.arange(1, 150, 2)
+    network = CoCoClassifier(max_iter=2, n_members=2, random_state=0).fit(X[::2], y[::2])
+    found = measure(network, X, y, rows[1], rows[0])
+    assert set(found) == {
+        "balanced_accuracy",
+        "accuracy",
+        "log_loss",
+        "dispersity",
+        "train_dispersity",
+    }
+    neighbours = KNeighborsClassifier().fit(X[::2], y[::2])
+    assert set(measure(neighbours, X, y, rows[1])) == {"balanced_accuracy", "accuracy", "log_loss"}
+    assert set(measure(LinearSVC().fit(X[::2], y[::2]), X, y, rows[1])) == {
+        "balanced_accuracy",
+        "accuracy",
+    }
+
+
+def test_dispersity_is_that_of_the_first_members_features():
+    X, y = load_iris(return_X_y=True)
+    test = np.arange(150)
+    network = CrossEntropyClassifier((5,), max_iter=2, n_members=3, random_state=0).fit(X, y)
+    hidden = network._outputs(network._inputs(X), hidden=True)[0]  # noqa: SLF001
+    expected = dispersity(hidden, y)
+    assert measure(network, X, y, test)["dispersity"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_one_class_has_no_dispersity():
+    X, y = load_iris(return_X_y=True)
+    network = CoCoClassifier(max_iter=2, n_members=1, random_state=0).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = measure(network, X, y, np.arange(50))
+    assert np.isnan(found["dispersity"])
+    assert 0 <= found["balanced_accuracy"] <= 1

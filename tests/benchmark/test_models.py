@@ -1,0 +1,261 @@
+"""Every model by its name, as the paper has it; and the user's own."""
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine, make_classification
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.svm import SVC
+
+from cocoloss import CoCoClassifier
+from cocoloss.benchmark import models
+from cocoloss.benchmark.fitting import fit_folds
+from cocoloss.benchmark.folds import stratified_folds
+from cocoloss.benchmark.models import MODELS, find_model, tempered_coco
+from cocoloss.benchmark.own_models import model_from_text, own_model
+from cocoloss.estimators.base import BaseNetworkClassifier
+from cocoloss.exceptions import CoCoError
+
+SMALL = {"max_iter": 5, "hidden_layer_sizes": (8,)}
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_learns(name, monkeypatch):
+    monkeypatch.setattr(models, "TREES", 20)
+    X, y = load_wine(return_X_y=True)
+    kind = MODELS[name]
+    params = {"max_iter": 30} if kind.takes_epochs else {}
+    folds = stratified_folds(y, 3, 0)[:1]
+    ((model, seconds),) = fit_folds(kind, params, X, y, folds, seed=0)
+    assert balanced_accuracy_score(y[folds[0].test], model.predict(X[folds[0].test])) > 0.8
+    assert seconds > 0
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_networks_are_known_as_such(name):
+    model = MODELS[name].make(4, 3, {}, 0)
+    assert MODELS[name].neural == isinstance(model, BaseNetworkClassifier)
+
+
+@pytest.mark.parametrize("name", ["coco", "coco-plain", "coco-balanced", "dr", "ce"])
+def test_networks_train_as_the_paper_says(name):
+    params = MODELS[name].make(4, 3, {"max_iter": 500}, 7).get_params()
+    assert params["max_iter"] == 500
+    assert params["n_members"] == 1
+    assert not params["early_stopping"]
+    assert params["output"] == "identity"
+    assert params["normalize"] is False
+    assert params["random_state"] == 7
+
+
+def test_dot_regression_on_the_sphere_knows_three_classes(iris):
+    def score(name):
+        model = MODELS[name].make(4, 3, {"max_iter": 100}, 0).fit(*iris)
+        return balanced_accuracy_score(iris[1], model.predict(iris[0]))
+
+    assert score("dr-sphere") > 0.95 > score("dr")
+
+
+def test_trials_are_ten_times_the_printed_items():
+    counted = {name: kind.n_hyperparameters for name, kind in MODELS.items()}
+    assert counted["coco"] == counted["dr"] == 7  # (d) to (i), and q
+    assert counted["ce"] == 6
+    assert counted["ksvm"] == 2
+    assert counted["rf"] == 1
+    assert counted["coco-default"] == 0
+
+
+def test_the_untuned_model_is_the_default_classifier():
+    made = MODELS["coco-default"].make(4, 3, {}, 7).get_params()
+    assert made == CoCoClassifier(random_state=7).get_params()
+
+
+def test_the_svm_takes_the_largest_margin_of_one_against_the_rest(iris):
+    X, y = iris
+    params = {"C": 3.0, "gamma_times_d": 2.0}
+    model = MODELS["ksvm"].make(4, 3, params, 0).fit(X, y)
+    margins = [SVC(C=3.0, gamma=0.5).fit(X, y == c).decision_function(X) for c in range(3)]
+    np.testing.assert_array_equal(model.predict(X), np.argmax(margins, axis=0))
+
+
+@pytest.mark.parametrize(("share", "d", "chosen"), [(0.25, 20, 5), (0.05, 8, 1), (1.0, 33, 33)])
+def test_the_forest_has_500_trees_that_look_at_so_many_columns(share, d, chosen):
+    forest = MODELS["rf"].make(d, 2, {"feature_share": share}, 0)
+    assert (forest.n_estimators, forest.max_features) == (500, chosen)
+
+
+@pytest.mark.parametrize("name", ["ce", "ksvm", "hgb", "coco", "dr"])
+def test_weighted_forms_care_for_the_rare_class(name):
+    X, y = make_classification(
+        800, 6, n_informative=4, weights=[0.92], flip_y=0, class_sep=0.5, random_state=1
+    )
+    folds = stratified_folds(y, 2, 0)[:1]
+    test, is_rare = folds[0].test, y[folds[0].test] == 1
+
+    def recalls(kind):
+        params = SMALL | {"max_iter": 40} if kind.neural else {}
+        ((model, _),) = fit_folds(kind, params, X, y, folds, seed=0)
+        predicted = model.predict(X[test])
+        return (predicted[~is_rare] == 0).mean(), (predicted[is_rare] == 1).mean()
+
+    (_, neglected), (frequent, cared_for) = recalls(MODELS[name]), recalls(MODELS[f"{name}-w"])
+    assert cared_for > neglected
+    assert min(frequent, cared_for) > 0.2
+
+
+def test_every_baseline_has_a_weighted_form():
+    for name in ("coco", "dr", "ce", "ksvm", "rf", "hgb"):
+        assert MODELS[f"{name}-w"].weighted
+        assert not MODELS[name].weighted
+    assert MODELS["rf-w"].make(4, 2, {}, 0).class_weight == "balanced"
+    assert MODELS["rf"].make(4, 2, {}, 0).class_weight is None
+
+
+@pytest.mark.parametrize(("exponent", "loss"), [(0.0, "coco"), (0.5, "balanced")])
+def test_the_mixture_has_plain_and_balanced_at_its_marks(exponent, loss, iris):
+    X, y = iris[0][:120], iris[1][:120]  # 50, 50, 20
+    options = SMALL | {"n_members": 1, "random_state": 0, "early_stopping": False}
+    mixed = tempered_coco(exponent)(**options).fit(X, y)
+    known = CoCoClassifier(loss=loss, **options).fit(X, y)
+    np.testing.assert_array_equal(mixed.parameters_, known.parameters_)
+
+
+def test_the_mixture_between_is_neither(iris):
+    X, y = iris[0][:120], iris[1][:120]
+    kind = find_model("coco-s0.25")
+    assert kind.n_hyperparameters == MODELS["coco-plain"].n_hyperparameters
+    curves = [
+        find_model(name).make(4, 3, SMALL, 0).fit(X, y).loss_curve_[-1]
+        for name in ("coco-plain", "coco-s0.25", "coco-balanced")
+    ]
+    assert len(set(curves)) == 3
+
+
+@pytest.mark.parametrize("name", ["cocoo", "svm", "coco-s", "coco-sx"])
+def test_unknown_models_are_refused_with_a_hint(name):
+    with pytest.raises(CoCoError, match=f"there is no model '{name}'; (did you mean|there are)"):
+        find_model(name)
+
+
+OWN = """
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from cocoloss import CoCoClassifier
+
+def linear(alpha=1e-4):
+    return make_pipeline(StandardScaler(), SGDClassifier(alpha=alpha))
+
+def linear_space(trial, n_samples, n_features, n_classes):
+    return {"alpha": trial.suggest_float("alpha", 1e-6, 1, log=True)}
+
+linear.search_space = linear_space
+
+def network():
+    return CoCoClassifier(max_iter=2)
+
+class Sometimes(LogisticRegression):
+    pass
+
+def some_space(trial, n_samples, n_features, n_classes):
+    params = {"C": trial.suggest_float("C", 0.1, 10)}
+    if trial.suggest_categorical("free", [True, False]):
+        params["fit_intercept"] = False
+        params["tol"] = trial.suggest_float("tol", 1e-4, 1e-2)
+    return params
+
+Sometimes.search_space = some_space
+
+def broken():
+    raise OSError("no licence")
+
+def seven():
+    return 7
+
+def ill_spaced():
+    return SGDClassifier()
+
+ill_spaced.search_space = lambda trial, n, d, c: [trial.suggest_float("alpha", 0, 1)]
+
+def ill_named():
+    return SGDClassifier()
+
+ill_named.search_space = lambda trial, n, d, c: {"alpha": trial.suggest_real("alpha", 0, 1)}
+"""
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    (tmp_path / "my_models.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield "my_models"
+    sys.modules.pop("my_models", None)
+
+
+def test_an_own_model_is_found_in_the_current_folder(own_module):
+    name, kind = model_from_text("mine=my_models:linear")
+    assert name == "mine"
+    assert kind.n_hyperparameters == 1
+    assert not kind.neural
+    made = kind.make(4, 3, {"alpha": 0.5}, 11)
+    assert made.get_params()["sgdclassifier__alpha"] == 0.5
+    assert made.get_params()["sgdclassifier__random_state"] == 11
+
+
+def test_an_own_variant_of_our_classifiers_trains_in_lockstep(own_module, iris):
+    kind = find_model("mine", {"mine": "my_models:network"})
+    assert kind.neural
+    assert kind.space is None
+    fitted = fit_folds(kind, {}, *iris, stratified_folds(iris[1], 3, 0), seed=5)
+    assert [model.random_state for model, _ in fitted] == [5, 5, 5]
+
+
+def test_hyperparameters_that_are_drawn_only_sometimes_are_counted(own_module):
+    assert own_model("mine", "my_models:Sometimes").n_hyperparameters == 3
+
+
+def test_a_space_beside_the_factory_serves_too(tmp_path, monkeypatch):
+    (tmp_path / "beside.py").write_text(OWN.replace("linear.search_space", "search_space"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert own_model("mine", "beside:network").n_hyperparameters == 1
+    sys.modules.pop("beside")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mine", "is given as name=package.module:factory, not 'mine'"),
+        ("=a:b", "is given as name=package.module:factory"),
+        ("mine=my_models", "'mine' .my_models. must have the form package.module:factory"),
+        ("mine=nowhere.at_all:f", "'mine' .* there is no module 'nowhere'; install it"),
+        ("mine=my_models:linaer", "'mine' .* my_models has no 'linaer'"),
+        ("mine=my_models:broken", "'mine' .* could not be made: OSError: no licence"),
+        ("mine=my_models:ill_spaced", "search_space failed: TypeError: it must return a dict"),
+        (
+            "mine=my_models:ill_named",
+            "'mine' .* search_space failed: AttributeError: .*suggest_real",
+        ),
+        ("mine=my_models:seven", "'mine' .* with fit and predict, but gave int"),
+    ],
+)
+def test_an_own_model_that_cannot_be_is_named(own_module, text, message):
+    with pytest.raises(CoCoError, match=message):
+        model_from_text(text)
+
+
+def test_a_failure_inside_an_own_model_names_it(tmp_path, monkeypatch, iris):
+    source = "from sklearn.svm import SVC\ndef bad():\n    return SVC(C=-1)\n"
+    (tmp_path / "bad_models.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    kind = own_model("mine", "bad_models:bad")
+    with pytest.raises(CoCoError, match=r"model 'mine' \(bad_models:bad\) failed: Inval.*'C'"):
+        fit_folds(kind, {}, *iris, stratified_folds(iris[1], 3, 0), seed=5)
+    sys.modules.pop("bad_models")

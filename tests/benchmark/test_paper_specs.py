@@ -1,0 +1,81 @@
+"""The specs of the paper's experiments: they load, and say in words what they leave."""
+
+from pathlib import Path
+
+import pytest
+
+from cocoloss.benchmark.accuracy import plan as plan_accuracy
+from cocoloss.benchmark.experiments import check_options, load_experiment
+from cocoloss.benchmark.keys import TableInfo
+from cocoloss.benchmark.spec import load_spec
+
+FOLDER = Path(__file__).parents[2] / "paper"
+KINDS = ("accuracy", "convergence", "imbalance", "evolution")
+FORMS = ("", "-lite", "-smoke")
+SPECS = {
+    f"{kind}{form}": load_spec(FOLDER / f"{kind}{form}.toml") for kind in KINDS for form in FORMS
+}
+INFO = TableInfo("credit-g", 1000, 20, 2, "print")
+
+
+def test_there_are_no_others():
+    assert sorted(path.stem for path in FOLDER.glob("*.toml")) == sorted(SPECS)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_every_spec_can_be_planned(name):
+    spec = SPECS[name]
+    assert spec.name == name
+    assert spec.kind == name.partition("-")[0]
+    check_options(spec.kind, spec.options)
+    units = load_experiment(spec.kind).plan(spec, [INFO])
+    assert [unit.model for unit in units] == list(spec.models.names)
+    assert all(unit.tasks > 0 and unit.seconds > 0 for unit in units)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_only_exact_forms_have_no_deviations(name):
+    assert bool(SPECS[name].deviations) == ("-" in name)
+
+
+@pytest.mark.parametrize("kind", ["accuracy", "imbalance"])
+def test_the_protocol_is_the_printed_one(kind):
+    spec = SPECS[kind]
+    assert spec.data.source == "openml-cc18"
+    assert (spec.data.datasets, spec.data.max_rows) == ((), 0)
+    assert (spec.folds.outer, spec.folds.inner) == (10, 3)
+    assert (spec.tuning.trials_per_hyperparameter, spec.tuning.mode) == (10, "first")
+    assert spec.training.epochs == 500
+
+
+def test_the_paper_tries_so_many_points():
+    tasks = {unit.model: unit.tasks for unit in plan_accuracy(SPECS["accuracy"], [INFO])}
+    assert tasks == {"coco": 71, "dr": 71, "ce": 61, "ksvm": 20 + 10, "rf": 10 + 10}
+
+
+def test_the_convergence_is_the_printed_one():
+    spec = SPECS["convergence"]
+    assert spec.options == {
+        "n_terms": [64, 128, 256, 512, 1024],
+        "batch_size": 8,
+        "learning_rate": 1e-4,
+    }
+    assert spec.models.names == ("coco", "dr", "ce")
+    assert spec.folds.outer == 10
+
+
+def test_the_evolution_is_the_printed_one():
+    spec = SPECS["evolution"]
+    assert spec.data.datasets == ("credit-g",)
+    assert spec.options["epochs"] == [50, 150, 250, 500]
+    assert (spec.options["hidden_units"], spec.options["embedding_dim"]) == (1024, 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_smoke_needs_no_network(kind):
+    assert SPECS[f"{kind}-smoke"].data.source == "sklearn"
+
+
+@pytest.mark.parametrize("name", [name for name in SPECS if name.startswith("accuracy")])
+def test_there_are_enough_folds_for_a_test(name):
+    assert SPECS[name].folds.outer >= 6

@@ -1,0 +1,281 @@
+import re
+import threading
+
+import fake_experiment
+import pytest
+from bench_helpers import FakeTables, fake_spec, numbers, run_fake
+
+from cocoloss.benchmark.plan import make_plan, remainder
+from cocoloss.benchmark.pool import HerePool
+from cocoloss.benchmark.progress import Progress
+from cocoloss.benchmark.runner import Runner
+from cocoloss.benchmark.store import Store
+from cocoloss.exceptions import CoCoError
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "results.sqlite") as opened:
+        yield opened
+
+
+def failures(store, spec):
+    rows = store.rows(spec_hash=spec.hash, failed_only=True)
+    return {(row["dataset"], row["model"], row["part"]): row for row in rows}
+
+
+def test_every_task_is_run_once(store):
+    spec = fake_spec("good", "better")
+    summary = run_fake(spec, store)
+    assert summary.ran == {"ok": 24, "failed": 0, "timeout": 0}
+    assert summary.units == {"ok": 4}
+    rows = list(store.rows(spec_hash=spec.hash))
+    assert len({row["key"] for row in rows}) == len(rows) == 24
+    assert {row["attempt"] for row in rows} == {1}
+
+
+def test_a_finished_benchmark_is_not_run_again(store):
+    spec = fake_spec("good")
+    run_fake(spec, store)
+    summary = run_fake(spec, store)
+    assert sum(summary.ran.values()) == summary.known == 0
+
+
+def test_the_same_spec_gives_the_same_numbers(tmp_path):
+    spec = fake_spec("good", "better")
+    found = []
+    for name in ("one", "two"):
+        with Store(tmp_path / f"{name}.sqlite") as store:
+            run_fake(spec, store)
+            found.append(numbers(store, spec))
+    assert found[0] == found[1]
+
+
+def test_a_dataset_and_a_model_more_rerun_nothing(store):
+    run_fake(fake_spec("good"), store, datasets=["a"])
+    summary = run_fake(fake_spec("good", "better"), store, datasets=["a", "b"])
+    assert summary.ran["ok"] == 18  # of 24
+
+
+class Impatient(Progress):
+    """Stops the run after so many tasks."""
+
+    def __init__(self, after):
+        super().__init__()
+        self.after = after
+
+    def task_ended(self, unit, task, finished):
+        super().task_ended(unit, task, finished)
+        self.after -= 1
+        if self.after == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("after", [1, 2, 5, 11])
+def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(tmp_path, after):
+    spec = fake_spec("good", "better")
+    with Store(tmp_path / "whole.sqlite") as store:
+        run_fake(spec, store)
+        expected = numbers(store, spec)
+    with Store(tmp_path / "stopped.sqlite") as store:
+        tables = FakeTables()
+        units = make_plan(spec, tables.infos(["a", "b"])).units
+        runner = Runner(spec, units, tables, store, Impatient(after))
+        with pytest.raises(KeyboardInterrupt):
+            runner.run(HerePool("fake_experiment", spec))
+        assert store.runs()[-1]["state"] == "stopped"
+        assert len(list(store.rows())) == after
+        summary = run_fake(spec, store)
+        assert summary.ran["ok"] == 24 - after
+        assert numbers(store, spec) == expected
+
+
+def test_a_failing_model_is_a_recorded_failure_and_not_a_stop(store, tmp_path):
+    spec = fake_spec("good", "breaks", folder=tmp_path)
+    summary = run_fake(spec, store)
+    assert summary.ran == {"ok": 22, "failed": 2, "timeout": 0}
+    assert summary.units == {"ok": 2, "failed": 2}
+    found = failures(store, spec)
+    assert set(found) == {("a", "breaks", "1"), ("b", "breaks", "1")}
+    row = found["a", "breaks", "1"]
+    assert row["error"] == "RuntimeError: fold 1 does not converge"
+    assert 'raise RuntimeError("fold 1 does not' in row["traceback"]
+    assert row["params"]["x"] > 0
+
+
+def test_failures_are_run_again_only_when_asked_for(store, tmp_path):
+    spec = fake_spec("good", "breaks", folder=tmp_path)
+    run_fake(spec, store)
+    assert sum(run_fake(spec, store).ran.values()) == 0
+    again = run_fake(spec, store, retry_failed=True)  # still broken
+    assert again.ran == {"ok": 0, "failed": 2, "timeout": 0}
+    (tmp_path / "mended").touch()
+    mended = run_fake(spec, store, retry_failed=True)
+    assert mended.ran == {"ok": 2, "failed": 0, "timeout": 0}
+    assert mended.units == {"ok": 4}
+    attempts = [row["attempt"] for row in store.rows() if row["attempt"] > 1]
+    assert attempts == [3, 3]
+    assert not failures(store, spec)
+
+
+@pytest.mark.parametrize(
+    ("model", "status", "error"),
+    [
+        ("loops", "timeout", "TooLongError: took longer than 0.5 s"),
+        ("hog", "failed", "TooMuchMemoryError: took .* MB of memory; the limit is 100 MB"),
+        ("exits", "failed", "SystemExit: 3"),
+        ("nonsense", "failed", "TypeError: a result holds a type, which JSON has not"),
+        ("nothing", "failed", "TypeError: run must return a Result, not NoneType"),
+    ],
+)
+def test_whatever_a_model_does_the_others_are_run(store, model, status, error):
+    limits = {"seconds_per_task": 0.5, "memory_per_task": 100_000_000}
+    spec = fake_spec("good", model, limits=limits, trials=1, outer=3)
+    summary = run_fake(spec, store, datasets=["a"])
+    assert summary.ran["ok"] == 7
+    (row,) = failures(store, spec).values()
+    assert row["status"] == status
+    assert re.fullmatch(error, row["error"])
+
+
+def test_a_model_that_spoils_its_task_spoils_nothing_else(store):
+    spec = fake_spec("spoils")
+    summary = run_fake(spec, store)
+    assert summary.units == {"ok": 2}
+    assert all(row["params"]["x"] > 0 for row in store.rows())
+
+
+def test_peak_memory_and_seconds_are_measured(store):
+    spec = fake_spec("hog", "good", trials=1, sleep=0.02)
+    run_fake(spec, store, datasets=["a"])
+    peaks = {(r["model"], r["stage"], r["part"]): r for r in store.rows()}
+    assert peaks["hog", "fold", "1"]["peak_memory"] > 150_000_000
+    assert peaks["good", "fold", "1"]["peak_memory"] < 50_000_000
+    assert all(0.02 <= row["seconds"] < 5 for row in peaks.values())
+
+
+def test_an_experiment_that_slips_ends_its_own_unit_only(store, monkeypatch):
+    drive = fake_experiment.drive
+
+    def slipping(unit, spec, parallel=1):
+        if unit.dataset == "a":
+            raise ZeroDivisionError("a slip")
+        yield from drive(unit, spec, parallel)
+
+    monkeypatch.setattr(fake_experiment, "drive", slipping)
+    spec = fake_spec("good")
+    summary = run_fake(spec, store)
+    assert summary.units == {"failed": 1, "ok": 1}
+    (failed,) = (unit for unit in store.planned(spec.hash) if unit["status"] == "failed")
+    assert failed["error"] == "ZeroDivisionError: a slip"
+
+
+def test_two_drivers_on_one_store_leave_every_row_once(tmp_path, where):
+    spec = fake_spec("good", "better", sleep=0.005)
+    with Store(tmp_path / "alone.sqlite") as alone:
+        run_fake(spec, alone)
+        expected = numbers(alone, spec)
+    errors = []
+
+    def drive():
+        try:
+            with Store(where) as store:
+                run_fake(spec, store)
+        except Exception as error:  # noqa: BLE001 - whatever it is fails the test
+            errors.append(error)
+
+    drivers = [threading.Thread(target=drive) for _ in range(3)]
+    for driver in drivers:
+        driver.start()
+    for driver in drivers:
+        driver.join()
+    assert errors == []
+    with Store(where) as store:
+        assert numbers(store, spec) == expected
+        assert set(store.unit_states(spec.hash).values()) == {"ok"}
+
+
+def test_a_changed_table_is_computed_anew(store):
+    spec = fake_spec("good")
+    run_fake(spec, store)
+    before = numbers(store, spec)
+    summary = run_fake(spec, store, tables=FakeTables(" v2"))
+    assert summary.ran["ok"] == 12
+    after = numbers(store, spec)
+    assert len(after) == 12
+    assert not set(after) & set(before)
+    back = run_fake(spec, store)
+    assert back.ran["ok"] == 0
+    assert numbers(store, spec) == before
+
+
+def test_a_mended_trial_that_changes_the_best_point_outdates_the_folds(store, monkeypatch):
+    run, broken = fake_experiment.run, True
+
+    def moody(task, table, spec):
+        if broken and task.stage == "trial" and task.part == "0":
+            raise RuntimeError("moody")
+        return run(task, table, spec)
+
+    monkeypatch.setattr(fake_experiment, "run", moody)
+    spec = fake_spec("good", trials=1)
+    run_fake(spec, store, datasets=["a"])
+    broken = False
+    summary = run_fake(spec, store, datasets=["a"], retry_failed=True)
+    rows = list(store.rows(spec_hash=spec.hash))
+    assert summary.ran["ok"] == 4  # the trial, and folds with the point that it found
+    assert len(rows) == 4
+    assert len(list(store.rows())) == 7
+
+
+def test_trials_run_side_by_side_when_the_spec_says_so(store):
+    spec = fake_spec("good", trials=4, tuning={"parallel": 4})
+    asked = []
+    pool = HerePool("fake_experiment", spec)
+    submit = pool.submit
+    pool.submit = lambda task, fingerprint: asked.append(task) or submit(task, fingerprint)
+    run_fake(spec, store, datasets=["a"], pool=pool)
+    params = [task.params["x"] for task in asked if task.stage == "trial"]
+    assert len(params) == 4
+    assert params == pytest.approx([0.45, 0.46, 0.47, 0.48])  # none knew of another's score
+
+
+def test_tables_are_dropped_when_done_with(store):
+    spec = fake_spec("good", "better")
+    tables, pool = FakeTables(), HerePool("fake_experiment", spec)
+    forgotten = []
+    forget = pool.forget
+    pool.forget = lambda fingerprint: forgotten.append(fingerprint) or forget(fingerprint)
+    run_fake(spec, store, tables=tables, pool=pool)
+    assert sorted(forgotten) == ["content of a", "content of b"]
+    assert sorted(tables.loads) == ["a", "a", "b", "b"]  # the tables keep what is small
+
+
+def test_the_plan_counts_what_is_left(store):
+    spec = fake_spec("good", sleep=0.01)
+    infos = FakeTables().infos(["a", "b"])
+    plan = make_plan(spec, infos)
+    assert (plan.n_tasks, plan.seconds) == (12, pytest.approx(0.12))
+    assert remainder(plan, store).done == 0
+    assert not remainder(plan, store).measured
+    run_fake(spec, store, datasets=["a"])
+    left = remainder(plan, store)
+    assert (left.done, left.measured) == (6, True)
+    assert 0.06 <= left.seconds < 1  # as measured: a task sleeps, and takes some more
+    run_fake(spec, store)
+    assert remainder(plan, store).seconds == 0
+
+
+def test_the_longest_begins_first_and_tables_stay_together():
+    spec = fake_spec("good", "better")
+    infos = FakeTables().infos(["a", "b", "c"])
+    datasets = [unit.dataset for unit in make_plan(spec, infos).units]
+    assert datasets == ["a", "a", "b", "b", "c", "c"]
+
+
+def test_options_that_the_experiment_does_not_know_are_refused():
+    spec = fake_spec("good", options={"colour": "red"})
+    with pytest.raises(CoCoError, match=r"options\.colour"):
+        make_plan(spec, FakeTables().infos(["a"]))
+    with pytest.raises(CoCoError, match="nothing to do"):
+        make_plan(fake_spec("good"), [])

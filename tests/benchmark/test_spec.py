@@ -1,0 +1,128 @@
+from pathlib import Path
+
+import pytest
+
+from cocoloss.benchmark.spec import Spec, load_spec
+from cocoloss.exceptions import CoCoError
+
+ROOT = Path(__file__).parents[2]
+SMALL = """
+name = "small"
+kind = "accuracy"
+[data]
+source = "sklearn"
+[models]
+names = ["coco", "rf"]
+"""
+
+
+def read(text, tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(text)
+    return load_spec(path)
+
+
+def test_what_is_left_out_is_the_paper(tmp_path):
+    spec = read(SMALL, tmp_path)
+    assert (spec.folds.outer, spec.folds.inner, spec.folds.seed) == (10, 3, 0)
+    assert (spec.tuning.trials_per_hyperparameter, spec.tuning.mode) == (10, "first")
+    assert spec.training.epochs == 500
+    assert spec.limits.seconds_per_task == 0
+    assert spec.data.datasets == ()
+    assert spec.folder == tmp_path
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "paper").glob("*.toml")), ids=lambda p: p.name)
+def test_every_spec_of_the_paper_can_be_read(path):
+    assert load_spec(path).name == path.stem
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (SMALL + "[folds]\nouter = 'ten'", "folds.outer must be a whole number .*, not 'ten'"),
+        (SMALL + "[folds]\nouter = 1", "folds.outer must be at least 2, but is 1"),
+        (SMALL + "[folds]\nouter = true", "folds.outer must be a whole number"),
+        (SMALL + "[folds]\nouterr = 5", "unknown key folds.outerr; did you mean 'outer'?"),
+        (SMALL + "[fold]\nouter = 5", "unknown key fold; did you mean 'folds'?"),
+        (SMALL + "[weather]\nrain = 1", "unknown key weather; there are name, kind, .*"),
+        (SMALL + "[tuning]\nmode = 'all'", "tuning.mode must be one of 'first', 'each', not 'all'"),
+        (SMALL + "[training]\nepochs = 0", "training.epochs must be at least 1"),
+        (SMALL + "[limits]\nseconds_per_task = 'soon'", "limits.seconds_per_task must be a number"),
+        (SMALL + "[limits]\nmemory_per_task = -1", "limits.memory_per_task must be a number"),
+        (SMALL + "[options]\nday = 2026-01-01", "options must hold numbers, texts, lists"),
+        (SMALL.replace('"accuracy"', '"speed"'), "kind must be one of 'accuracy', .*, not 'speed'"),
+        (SMALL.replace('name = "small"', ""), "name is missing"),
+        (SMALL.replace('source = "sklearn"', ""), "data.source is missing"),
+        (SMALL.replace('["coco", "rf"]', '"coco"'), "models.names must be a list of texts"),
+        (SMALL.replace('["coco", "rf"]', "[]"), "models.names is missing"),
+        (SMALL.replace('"rf"', '"coco"'), "models.names has 'coco' twice"),
+        (SMALL + "[models.own]\nmine = 'my_models'", "models.own.mine must be 'package.module:fac"),
+        (SMALL.replace("[data]", "[data"), "not valid TOML: .*line"),
+        ("folds = 3\n" + SMALL, "folds must be a section"),
+    ],
+)
+def test_a_broken_spec_is_refused_with_its_name_and_the_key(text, message, tmp_path):
+    with pytest.raises(CoCoError, match=f"small.toml: {message}") as refusal:
+        read(text, tmp_path)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path):
+    with pytest.raises(CoCoError, match=r"there is no spec .*none\.toml"):
+        load_spec(tmp_path / "none.toml")
+    (tmp_path / "picture.toml").write_bytes(b"\x89PNG\xff\xfe")
+    with pytest.raises(CoCoError, match=r"picture\.toml: no text in UTF-8"):
+        load_spec(tmp_path / "picture.toml")
+    with pytest.raises(CoCoError, match="cannot read"):
+        load_spec(tmp_path)
+
+
+def test_limits_are_written_as_people_write_them(tmp_path):
+    text = SMALL + "[limits]\nseconds_per_task = '2h'\nmemory_per_task = '1.5 GB'"
+    limits = read(text, tmp_path).limits
+    assert (limits.seconds_per_task, limits.memory_per_task) == (7200, 1_500_000_000)
+
+
+def test_the_hash_covers_what_changes_numbers_and_nothing_else(tmp_path):
+    same = [
+        SMALL.replace('"small"', '"another name"'),
+        SMALL.replace('"sklearn"', '"sklearn"\ndatasets = ["iris"]'),
+        SMALL.replace('["coco", "rf"]', '["hgb"]'),
+        SMALL + "[limits]\nseconds_per_task = 5",
+        'deviations = ["fewer folds"]\n' + SMALL,
+        SMALL + "[folds]\nouter = 10",  # as it is by default
+    ]
+    other = [
+        SMALL + "[folds]\nouter = 9",
+        SMALL + "[folds]\nseed = 1",
+        SMALL + "[tuning]\nparallel = 4",
+        SMALL + "[training]\nepochs = 100",
+        SMALL + "[options]\nn_terms = [64]",
+        SMALL.replace('"sklearn"', '"sklearn"\nmax_rows = 500'),
+        SMALL.replace('"accuracy"', '"imbalance"'),
+    ]
+    plain = read(SMALL, tmp_path).hash
+    assert {read(text, tmp_path).hash for text in same} == {plain}
+    hashes = {read(text, tmp_path).hash for text in other}
+    assert len(hashes | {plain}) == len(other) + 1
+
+
+def test_own_models_are_run_beside_the_others(tmp_path):
+    spec = read(SMALL, tmp_path).changed(own={"mine": "my_models:make"})
+    assert spec.models.names == ("coco", "rf", "mine")
+    assert spec.models.own == {"mine": "my_models:make"}
+    only = SMALL.replace('names = ["coco", "rf"]', "[models.own]\nmine = 'a.b:c'")
+    assert read(only, tmp_path).models.names == ("mine",)
+
+
+def test_changes_from_the_command_line_replace_the_datasets_and_the_limit(tmp_path):
+    spec = read(SMALL, tmp_path).changed(datasets=["wine"], seconds_per_task=3)
+    assert spec.data.datasets == ("wine",)
+    assert spec.limits.seconds_per_task == 3
+    assert spec.folder == tmp_path
+
+
+def test_content_is_what_it_was_made_from(tmp_path):
+    spec = read(SMALL + "[options]\nn_terms = [64, 128]", tmp_path)
+    assert Spec.from_dict(spec.content()) == spec

@@ -1,0 +1,182 @@
+"""``cocoloss compare``: anybody's table of scores in, ranks, tests and a diagram out."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from cocoloss.cli.compare import as_scores, compare
+from cocoloss.exceptions import CoCoError
+from cocoloss.stats import compare as compare_models
+
+MODELS = ["ours", "theirs", "chance"]
+
+
+@pytest.fixture(scope="module")
+def wide():
+    rng = np.random.default_rng(0)
+    base = rng.uniform(0.6, 0.9, size=(12, 1))
+    scores = base + [0.03, 0.0, -0.2] + 0.01 * rng.normal(size=(12, 3))
+    frame = pd.DataFrame(scores.round(4), columns=MODELS)
+    frame.insert(0, "dataset", [f"table {k}" for k in range(12)])
+    return frame
+
+
+@pytest.fixture(scope="module")
+def long(wide):
+    rng = np.random.default_rng(1)
+    folds = wide.melt(id_vars="dataset", var_name="model", value_name="score")
+    folds = pd.concat([folds.assign(fold=k) for k in range(8)])
+    return folds.assign(score=folds["score"] + 0.01 * rng.normal(size=len(folds)))
+
+
+def run(*args):
+    return CliRunner().invoke(compare, [str(arg) for arg in args])
+
+
+def refusal(*args):
+    result = run(*args)
+    assert isinstance(result.exception, CoCoError), result.output
+    return str(result.exception)
+
+
+@pytest.fixture
+def csv(tmp_path):
+    def write(frame, name="scores.csv", **options):
+        path = tmp_path / name
+        frame.to_csv(path, index=False, **options)
+        return path
+
+    return write
+
+
+def test_prints_what_the_statistics_say(wide, csv):
+    result = run(csv(wide))
+    expected = compare_models(wide)
+    assert result.exit_code == 0
+    for model in MODELS:
+        line = next(line for line in result.output.splitlines() if f" {model} " in line)
+        assert f"{expected.average_ranks[model]:.2f}" in line
+        assert f"{expected.mean_scores[model]:.4g}" in line
+    assert f"critical distance {expected.critical_distance:.3f}" in result.output
+    for group in expected.cliques:
+        assert f"Not different: {', '.join(group)}." in result.output
+
+
+@pytest.mark.parametrize("test", ["nemenyi", "wilcoxon"])
+def test_gives_machines_the_same_numbers(wide, csv, test):
+    found = json.loads(run(csv(wide), "--json", "--test", test, "--rope", 0.01).output)
+    expected = compare_models(wide, test=test, rope=0.01)
+    assert [m["model"] for m in found["models"]] == list(expected.models)
+    assert [m["rank"] for m in found["models"]] == pytest.approx(expected.average_ranks.tolist())
+    assert isinstance(found["models"][0]["wins"], int)
+    assert found["p_values"] == expected.p_values.to_dict()
+    assert found["iman_davenport"]["p_value"] == expected.friedman.f_p_value
+    assert found["bayes"] == expected.bayes.to_dict("records")
+    assert [tuple(group) for group in found["not_different"]] == list(expected.cliques)
+
+
+def test_lower_turns_the_order(wide, csv):
+    found = json.loads(run(csv(wide), "--json", "--lower").output)
+    assert found["models"][0]["model"] == "chance"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"dataset": "dataset", "model": "model", "score": "score", "fold": "fold"},
+        {"dataset": "Task", "model": "Classifier", "score": "F1", "fold": "Seed"},
+    ],
+)
+def test_reads_a_long_table_whatever_its_columns_are_called(long, csv, names):
+    path = csv(long.rename(columns=names))
+    found = json.loads(run(path, "--json", "--ranking", "folds").output)
+    expected = compare_models(long, ranking="folds")
+    ranks = {m["model"]: m["rank"] for m in found["models"]}
+    assert ranks == pytest.approx(expected.average_ranks.to_dict())
+
+
+def test_few_folds_need_the_corrected_test(long, csv):
+    path = csv(long[long["fold"] < 4])
+    assert "--fold-test corrected_t" in refusal(path, "--ranking", "folds")
+    done = run(path, "--ranking", "folds", "--fold-test", "corrected_t", "--json")
+    expected = compare_models(
+        long[long["fold"] < 4], ranking="folds", fold_test="corrected_t"
+    ).average_ranks
+    ranks = {m["model"]: m["rank"] for m in json.loads(done.output)["models"]}
+    assert ranks == pytest.approx(expected.to_dict())
+
+
+def test_few_datasets_need_nemenyi(wide, csv):
+    assert "--test nemenyi" in refusal(csv(wide.head(4)), "--test", "wilcoxon")
+
+
+def test_reads_a_wide_table_with_folds(long):
+    wide = long.pivot(index=["dataset", "fold"], columns="model", values="score").reset_index()
+    expected = compare_models(long, ranking="folds").average_ranks
+    found = compare_models(as_scores(wide), ranking="folds").average_ranks
+    assert found.to_dict() == pytest.approx(expected.to_dict())
+
+
+def test_finds_separator_and_decimal_comma(wide, csv):
+    path = csv(wide.rename(columns={"dataset": "Tabelle"}), sep=";", decimal=",")
+    found = json.loads(run(path, "--json").output)
+    assert found["n_datasets"] == 12
+    assert found["models"][0]["model"] == "ours"
+
+
+def test_a_table_without_names_numbers_its_rows(wide):
+    found = as_scores(wide.drop(columns="dataset"))
+    assert list(found.index[:2]) == ["row 1", "row 2"]
+
+
+def test_asks_which_column_if_several_could_be_meant(long, csv):
+    several = long.rename(columns={"score": "f1"}).assign(auc=0.5)
+    path = csv(several)
+    assert "--score with one of f1, auc" in refusal(path)
+    assert run(path, "--score", "f1").exit_code == 0
+    assert "no column 'f2'" in refusal(path, "--score", "f2")
+
+
+def test_a_model_without_any_score_is_left_out_and_named(long, csv):
+    gone = long.assign(score=long["score"].where(long["model"] != "chance"))
+    result = run(csv(gone))
+    assert result.exit_code == 0
+    assert "left out chance" in result.stderr
+    assert "2 models" in result.stdout
+
+
+def test_gaps_are_refused_in_words_of_the_command_line(wide, csv):
+    path = csv(wide.assign(theirs=wide["theirs"].where(wide.index > 0)))
+    assert "'theirs' on 'table 0'" in refusal(path)
+    assert "--missing worst" in refusal(path)
+    assert (
+        "Left out, a result is missing: table 0." in run(path, "--missing", "drop_datasets").output
+    )
+    assert "theirs on table 0" in run(path, "--missing", "worst").output
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf", ".tex"])
+def test_draws_the_diagram(wide, csv, tmp_path, suffix):
+    out = tmp_path / f"ranks{suffix}"
+    assert f"wrote {out}" in run(csv(wide), "--out", out).output
+    start = out.read_bytes()[:40]
+    marks = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF", ".tex": b"\\begin{tikzpicture}"}
+    assert start.startswith(marks[suffix])
+
+
+def test_refuses_before_it_reads(tmp_path):
+    assert "must end in .svg" in refusal("nothing.csv", "--out", tmp_path / "ranks.gif")
+    assert "no folder" in refusal("nothing.csv", "--out", tmp_path / "none" / "ranks.svg")
+
+
+def test_text_among_the_scores_is_named(wide, csv):
+    wrong = csv(wide.assign(notes="good"))
+    assert "column 'notes' holds 'good'" in refusal(wrong)
+
+
+def test_names_are_not_taken_for_markup(wide, csv):
+    result = run(csv(wide.rename(columns={"ours": "[red]ours[/]"})))
+    assert "[red]ours[/]" in result.output

@@ -1,0 +1,92 @@
+"""A weight is a number of copies, whatever the table is stored in."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cocoloss.estimators import copies as module
+from cocoloss.estimators.copies import make_copies, row_codes
+
+
+def content(X, y, copies):
+    """Return the rows with their classes and weights, in the order of the copies."""
+    return [
+        (*X[i].tolist(), int(y[i]), float(w))
+        for i, w in zip(copies.rows, copies.weights, strict=True)
+    ]
+
+
+@given(st.integers(1, 30), st.integers(0, 1000))
+@settings(max_examples=60, deadline=None)
+def test_weighted_rows_are_repeated_rows_in_any_order(n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (n, 2)).astype(float)
+    y, weights = rng.integers(0, 2, n), rng.integers(0, 4, n).astype(float)
+    weights[0] = 1
+    times = weights.astype(int)
+    order = rng.permutation(times.sum())
+    X2, y2 = np.repeat(X, times, axis=0)[order], np.repeat(y, times)[order]
+    weighted = make_copies(X, y, weights)
+    repeated = make_copies(X2, y2, np.ones(len(y2)))
+    assert content(X, y, weighted) == content(X2, y2, repeated)
+    assert weighted.groups.tolist() == repeated.groups.tolist()
+
+
+def test_equal_rows_of_a_class_are_a_group_and_stand_side_by_side():
+    X, y = np.array([[1.0], [2.0], [1.0], [1.0]]), np.array([0, 0, 1, 0])
+    copies = make_copies(X, y, np.ones(4))
+    found = [(X[i, 0], y[i]) for i in copies.rows]
+    assert len(set(zip(found, copies.groups, strict=True))) == 3
+    assert copies.groups.tolist() == sorted(copies.groups)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1 / 7, 1.5])
+def test_weights_that_are_no_counts_are_relative(scale):
+    X, y = np.arange(6.0)[:, None], np.arange(6) % 2
+    weights = np.array([1, 1, 1, 1, 1, 4]) * scale
+    copies = make_copies(X, y, weights)
+    mass = np.bincount(copies.rows, weights=copies.weights)
+    np.testing.assert_allclose(mass, weights / weights.mean())
+    assert np.bincount(copies.rows).tolist() == [1, 1, 1, 1, 1, 3]
+
+
+def test_equal_fractions_are_no_weights():
+    X, y = np.arange(6.0)[:, None], np.arange(6) % 2
+    copies = make_copies(X, y, np.full(6, 1 / 6))
+    assert copies.weights.tolist() == [1.0] * 6
+
+
+def test_very_many_copies_are_thinned_out_evenly(monkeypatch):
+    monkeypatch.setattr(module, "MOST_COPIES", 100)
+    X, y = np.arange(3.0)[:, None], np.array([0, 1, 1])
+    copies = make_copies(X, y, np.array([3e6, 6e6, 1.0]))
+    assert np.bincount(copies.rows).tolist() == [33, 67, 1]
+    np.testing.assert_allclose(np.bincount(copies.rows, weights=copies.weights), [3e6, 6e6, 1])
+
+
+def test_codes_know_what_is_said_and_not_how_it_is_stored():
+    polars = pytest.importorskip("polars")
+    numbers = np.array([[0.0, 1.0], [2.0, 3.0], [-0.0, 1.0]])
+    plain = row_codes(numbers, "me")
+    assert plain[0] == plain[2] != plain[1]
+    for same in (
+        numbers.astype(np.float32),
+        numbers.astype(np.longdouble),
+        numbers.astype(int),
+        pd.DataFrame(numbers, columns=["a", "b"]),
+        pd.DataFrame(numbers.astype(int)).astype("Int64"),
+        polars.DataFrame(numbers, schema=["a", "b"]),
+    ):
+        assert np.array_equal(row_codes(same, "me"), plain)
+    texts = ["u", None, "v"]
+    as_object = row_codes(pd.DataFrame({"a": pd.Series(texts, dtype=object)}), "me")
+    for dtype in ("str", "category"):
+        frame = pd.DataFrame({"a": pd.Series(texts, dtype=dtype)})
+        assert np.array_equal(row_codes(frame, "me"), as_object)
+    assert np.array_equal(row_codes(polars.DataFrame({"a": texts}), "me"), as_object)
+    days = pd.Series(pd.to_datetime(["2020-01-01", "2020-01-02", None]))
+    dates = row_codes(pd.DataFrame({"a": days}), "me")
+    assert np.array_equal(row_codes(polars.DataFrame({"a": days.to_numpy()}), "me"), dates)
+    assert len(set(dates)) == 3

@@ -1,0 +1,354 @@
+"""Looking changes nothing, and what is recorded is what was there."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss
+from sklearn.tree import DecisionTreeClassifier
+from torch import nn
+
+from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
+from cocoloss.estimators.recording import record_fit, split_test, stratified_sample
+from cocoloss.estimators.reliability import reliability_curve
+from cocoloss.estimators.run_record import MEASURES
+from cocoloss.estimators.snapshots import snapshot_epochs
+from cocoloss.exceptions import CoCoError
+from cocoloss.metrics import dispersity, neural_collapse
+from oracles import printed_coco
+
+SMALL = {"hidden_layer_sizes": (16,), "n_members": 2, "max_iter": 6, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return load_wine(return_X_y=True)
+
+
+def blobs(C, n, d=6, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % C
+    return rng.normal(size=(C, d))[y] + 0.4 * rng.normal(size=(n, d)), y
+
+
+def kept_apart(y, seed=0):
+    labels = np.searchsorted(np.unique(y), y)
+    return split_test(labels, 0.2, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("make", [CoCoClassifier, DotRegressionClassifier, CrossEntropyClassifier])
+def test_the_fit_is_the_one_it_would_be_without_a_look(wine, make):
+    X, y = wine
+    estimator = make(**SMALL)
+    train, _ = kept_apart(y)
+    alone = clone(estimator).fit(X[train], y[train])
+    record = record_fit(estimator, X, y, n_snapshots=4)
+    assert np.array_equal(estimator.parameters_, alone.parameters_)
+    assert np.array_equal(estimator.predict_proba(X), alone.predict_proba(X))
+    assert record.loss_curve.tolist() == alone.loss_curve_
+
+
+def test_test_results_are_scikit_learns(wine):
+    X, y = wine
+    estimator = CoCoClassifier(**SMALL)
+    record = record_fit(estimator, X, y)
+    _, test = kept_apart(y)
+    predicted = estimator.predict(X[test])
+    assert record.balanced_accuracy == pytest.approx(balanced_accuracy_score(y[test], predicted))
+    assert record.accuracy == pytest.approx((predicted == y[test]).mean())
+    assert record.log_loss == pytest.approx(log_loss(y[test], estimator.predict_proba(X[test])))
+    assert np.array_equal(record.confusion, confusion_matrix(y[test], predicted))
+    assert record.test_counts.tolist() == np.bincount(y[test]).tolist()
+    assert record.n_test + record.n_train == len(y)
+
+
+def test_test_rows_are_never_learnt_from(wine):
+    X, y = wine
+    _, test = kept_apart(y)
+    other = X.copy()
+    other[test] = -5 * other[test]
+    first, second = CoCoClassifier(**SMALL), CoCoClassifier(**SMALL)
+    record_fit(first, X, y)
+    record_fit(second, other, y)
+    assert np.array_equal(first.parameters_, second.parameters_)
+
+
+def test_the_first_snapshot_is_before_training_and_the_kept_one_is_the_estimators(wine):
+    X, y = wine
+    options = SMALL | {"n_members": 1, "n_iter_no_change": 1, "max_iter": 49}
+    estimator = CoCoClassifier(**options)
+    record = record_fit(estimator, X, y, n_snapshots=5)
+    _, test = kept_apart(y)
+    rows = record.embeddings[:, record.is_test]
+    np.testing.assert_allclose(rows[record.kept], estimator.transform(X[test]), atol=1e-5)
+    assert record.epochs[0] == 0
+    assert record.epochs[record.kept] == estimator.best_epochs_[0]
+    assert record.epochs[-1] == len(estimator.loss_curve_) < 49
+    assert (np.diff(record.epochs) > 0).all()
+    assert not np.allclose(rows[0], rows[record.kept], atol=0.01)
+
+
+def test_measures_are_those_of_the_embedding(wine):
+    X, y = wine
+    record = record_fit(CoCoClassifier(normalize=False, **SMALL), X, y, n_snapshots=3)
+    for s in range(len(record.epochs)):
+        train = record.embeddings[s, ~record.is_test].astype(float)
+        labels = record.labels[~record.is_test]
+        found = {name: record.measures[name][s] for name in MEASURES}
+        assert found["dispersity"] == pytest.approx(dispersity(train, labels), rel=1e-5)
+        collapse = neural_collapse(train, labels)
+        assert found["nc1"] == pytest.approx(collapse.nc1, rel=1e-5)
+        assert found["nc2"] == pytest.approx(collapse.nc2, rel=1e-5)
+        assert found["nc4"] == collapse.nc4
+        assert math.isnan(found["nc3"])
+        parts = found["nc1_part"] + found["nc2_part"] + found["norm_part"]
+        assert found["loss"] == pytest.approx(parts)
+        means = np.stack([train[labels == c].mean(axis=0) for c in range(3)])
+        np.testing.assert_allclose(record.class_means[s], means, atol=1e-6)
+
+
+def test_the_loss_is_the_printed_formula(wine):
+    X, y = wine
+    X, y = X[::3], y[::3]
+    record = record_fit(CoCoClassifier(loss="coco", normalize=False, **SMALL), X, y, n_snapshots=2)
+    h = record.embeddings[-1, ~record.is_test].astype(float)
+    labels = record.labels[~record.is_test]
+    expected = printed_coco(h, labels, record.target)
+    assert record.measures["loss"][-1] == pytest.approx(float(expected), rel=1e-4)
+
+
+def test_balanced_accuracy_grows_and_is_that_of_the_head(wine):
+    X, y = wine
+    record = record_fit(CoCoClassifier(**(SMALL | {"max_iter": 20})), X, y, n_snapshots=5)
+    assert record.measures["train_balanced_accuracy"][-1] > 0.95
+    assert record.measures["test_balanced_accuracy"][-1] > 0.9
+    labels, test = record.labels, record.is_test
+    right = [np.mean(record.predicted[test & (labels == c)] == c) for c in range(3)]
+    assert record.balanced_accuracy == pytest.approx(np.mean(right))
+    assert (record.predicted[~test] == -1).all()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        CoCoClassifier(embedding_dim=1, **SMALL),
+        CoCoClassifier(embedding_dim=2, normalize=False, output="tanh", **SMALL),
+        CoCoClassifier(embedding_dim=3, head="centroid", **SMALL),
+        CoCoClassifier(head="ridge", priors="empirical", **SMALL),
+        CoCoClassifier(head=DecisionTreeClassifier(random_state=0), **SMALL),
+        CoCoClassifier(class_weight="balanced", early_stopping=False, dropout=0.2, **SMALL),
+        CrossEntropyClassifier(embedding_dim=2, **SMALL),
+        CrossEntropyClassifier(head="gaussian", **SMALL),
+        DotRegressionClassifier(**SMALL),
+    ],
+    ids=str,
+)
+def test_every_kind_of_classifier_is_recorded(estimator):
+    X, y = load_breast_cancer(return_X_y=True)
+    record = record_fit(estimator, X, y, n_snapshots=3, max_points=60)
+    assert record.balanced_accuracy > 0.7
+    assert record.embeddings.shape[:2] == (len(record.epochs), len(record.labels))
+    assert (~record.is_test).sum() <= 60
+    json.dumps(record.to_dict(), allow_nan=False)
+    assert (record.reliability is None) == (not hasattr(estimator, "predict_proba"))
+
+
+def test_linear_classifiers_have_a_third_measure(wine):
+    X, y = wine
+    for make in (CrossEntropyClassifier, DotRegressionClassifier):
+        record = record_fit(make(**SMALL), X, y, n_snapshots=2)
+        assert np.isfinite(record.measures["nc3"]).all()
+        assert np.isnan(record.measures["loss"]).all()  # it is not CoCo
+        assert record.target.shape == (3, 3)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_a_network_of_ones_own_is_recorded(wine, normalize):
+    X, y = wine
+
+    def make(n_features, q):
+        return nn.Sequential(
+            nn.Linear(n_features, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, q)
+        )
+
+    options = {"module": make, "normalize": normalize, "max_iter": 8, "n_members": 2}
+    estimator = CoCoClassifier(random_state=0, **options)
+    record = record_fit(estimator, X, y, n_snapshots=4)
+    train, test = kept_apart(y)
+    alone = CoCoClassifier(random_state=0, **options).fit(X[train], y[train])
+    assert np.array_equal(estimator.parameters_, alone.parameters_)
+    first = estimator.transform(X[test])[:, : record.embedding_dim] * math.sqrt(2)
+    np.testing.assert_allclose(
+        record.embeddings[record.kept, record.is_test], first, rtol=1e-4, atol=1e-5
+    )
+    assert record.measures["dispersity"][0] > record.measures["dispersity"][-1]
+    assert record.arguments["module"] == "make"
+    assert record.normalized == normalize
+
+
+@pytest.mark.parametrize("C", [2, 40, 200])
+def test_few_and_many_classes_are_recorded(C):
+    X, y = blobs(C, 3 * C if C > 2 else 60)
+    estimator = CoCoClassifier(
+        embedding_dim=min(C, 8), similarity="packing", head="centroid", **(SMALL | {"max_iter": 2})
+    )
+    record = record_fit(estimator, X, y, n_snapshots=2, max_points=50)
+    assert record.n_classes == C
+    assert record.confusion.shape == (C, C)
+    assert set(record.labels[~record.is_test]) == set(range(C))  # each class is seen
+
+
+def test_classes_of_one_and_two_rows_are_learnt():
+    X, y = blobs(3, 60)
+    X, y = np.r_[X, X[:3] + 9], np.r_[y, [3, 4, 4]]
+    record = record_fit(CoCoClassifier(**SMALL), X, y)
+    assert record.test_counts[3:].tolist() == [0, 1]
+    assert record.train_counts[3:].tolist() == [1, 1]
+    assert 0 <= record.balanced_accuracy <= 1
+
+
+def test_tables_with_names_and_gaps_and_repeated_rows_are_recorded():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.integers(0, 4, 200), "b": rng.choice(["x", "y", None], 200)})
+    y = np.where(table.a > 1, "high", "low")
+    record = record_fit(CoCoClassifier(**SMALL), table, y, class_names=["HIGH", "LOW"])
+    assert record.class_names == ("HIGH", "LOW")
+    assert record.n_features == 2
+    assert record.balanced_accuracy > 0.9
+
+
+def test_listeners_hear_every_epoch_and_can_stop(wine):
+    X, y = wine
+    own, given = [], []
+    estimator = CoCoClassifier(callbacks=[lambda e: own.append(e.number)], **SMALL)
+
+    def stop(epoch):
+        given.append(epoch.number)
+        return epoch.number == 3
+
+    record = record_fit(estimator, X, y, callbacks=[stop])
+    assert own == given == [1, 2, 3]
+    assert record.epochs[-1] == 3
+
+
+def test_an_epoch_that_diverged_is_shown_as_such(wine):
+    def break_down(epoch):
+        if epoch.number == 4:
+            epoch.network.parameters.fill_(float("nan"))
+
+    estimator = CoCoClassifier(**(SMALL | {"n_members": 1, "early_stopping": True}))
+    record = record_fit(estimator, *wine, n_snapshots=8, callbacks=[break_down])
+    lost = np.isnan(record.embeddings).all(axis=(1, 2))
+    assert lost.tolist() == [epoch > 4 for epoch in record.epochs]
+    assert record.epochs[record.kept] == 4  # validated before it broke down
+    assert np.isnan(record.measures["dispersity"]).tolist() == lost.tolist()
+    json.dumps(record.to_dict(), allow_nan=False)
+
+
+def test_angles_are_in_degrees_and_the_target_is_the_simplex(wine):
+    X, y = wine
+    record = record_fit(CoCoClassifier(**(SMALL | {"max_iter": 30})), X, y, n_snapshots=2)
+    a, b = record.class_means[record.kept, :2]
+    expected = math.degrees(math.acos(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
+    assert record.angles(record.kept)[0, 1] == pytest.approx(expected)
+    assert record.target_angles()[0, 1] == pytest.approx(120)
+    assert np.isnan(np.diagonal(record.angles(0))).all()
+    own = CoCoClassifier(similarity=[[1, 0, -1], [0, 1, 0], [-1, 0, 1]], **SMALL)
+    assert record_fit(own, X, y).target_angles()[0].tolist()[1:] == [90, 180]
+
+
+def test_the_dictionary_has_plain_rounded_numbers_and_no_nan(wine):
+    X, y = wine
+    record = record_fit(CoCoClassifier(**SMALL), X, y, data_name="wine")
+    known = json.loads(json.dumps(record.to_dict(), allow_nan=False))
+    assert known["data_name"] == "wine"
+    assert known["measures"]["nc3"] == [None] * len(record.epochs)
+    assert known["accuracy"] == pytest.approx(record.accuracy, rel=1e-5)
+    assert known["confusion"] == record.confusion.tolist()
+    assert known["changed"] == ["hidden_layer_sizes", "max_iter", "n_members", "random_state"]
+    assert "embeddings" not in known
+    assert known["reliability"]["counts"] == record.reliability.counts.tolist()
+
+
+@given(st.integers(1, 2000), st.integers(2, 60))
+def test_snapshots_are_early_and_late_and_not_too_many(n_epochs, n_snapshots):
+    epochs = snapshot_epochs(n_epochs, n_snapshots)
+    assert epochs[0] == 0
+    assert epochs[-1] == n_epochs
+    assert len(epochs) == min(n_snapshots, n_epochs + 1)
+    steps = np.diff(epochs)
+    assert (steps > 0).all()
+    assert (np.diff(steps) >= -1).all()  # but for rounding, steps grow
+
+
+@given(st.lists(st.integers(0, 5), min_size=2, max_size=80), st.floats(0.01, 0.99))
+def test_every_class_is_learnt_and_tested_if_it_can_be(labels, test_size):
+    labels = np.array(labels)
+    counts = np.bincount(labels)
+    if counts.max() < 2:
+        with pytest.raises(CoCoError, match="single row"):
+            split_test(labels, test_size, np.random.default_rng(0))
+        return
+    train, test = split_test(labels, test_size, np.random.default_rng(0))
+    assert sorted([*train, *test]) == list(range(len(labels)))
+    for c in np.unique(labels):
+        assert (labels[train] == c).any()
+        assert (labels[test] == c).any() == (counts[c] > 1)
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=80), st.integers(2, 50))
+def test_a_sample_has_two_rows_of_each_class(labels, most):
+    labels = np.array(labels)
+    rows = np.arange(len(labels))
+    chosen = stratified_sample(labels, rows, most, np.random.default_rng(0))
+    assert len(set(chosen)) == len(chosen) <= most + 2 * 6
+    for c in np.unique(labels):
+        assert (labels[chosen] == c).sum() >= min(2, (labels == c).sum())
+
+
+@given(st.integers(2, 5), st.integers(1, 40), st.integers(0, 50))
+def test_reliability_is_the_definition_in_a_loop(C, n, seed):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(C), n)
+    labels, weights = rng.integers(0, C, n), rng.random(n) + 0.1
+    curve = reliability_curve(p, labels, weights)
+    error = 0.0
+    for b in range(10):
+        inside = [i for i in range(n) if b / 10 < p[i].max() <= (b + 1) / 10]
+        assert curve.counts[b] == len(inside)
+        if not inside:
+            assert math.isnan(curve.accuracy[b])
+            continue
+        mass = weights[inside].sum()
+        sure = sum(weights[i] * p[i].max() for i in inside) / mass
+        right = sum(weights[i] * (p[i].argmax() == labels[i]) for i in inside) / mass
+        assert curve.confidence[b] == pytest.approx(sure)
+        assert curve.accuracy[b] == pytest.approx(right)
+        error += mass / weights.sum() * abs(sure - right)
+    assert curve.error == pytest.approx(error)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"test_size": 1.5}, "test_size must be a share"),
+        ({"test_size": 5}, "test_size must be a share"),
+        ({"n_snapshots": 1}, "n_snapshots must be at least 2"),
+        ({"max_points": 0}, "max_points must be at least 2"),
+        ({"class_names": ["a"]}, "class_names has 1 names, but y has 3"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_refused(wine, options, message):
+    with pytest.raises(CoCoError, match=message):
+        record_fit(CoCoClassifier(**SMALL), *wine, **options)
+
+
+def test_a_classifier_of_others_is_refused(wine):
+    with pytest.raises(CoCoError, match="DecisionTreeClassifier"):
+        record_fit(DecisionTreeClassifier(), *wine)

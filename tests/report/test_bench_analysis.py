@@ -1,0 +1,303 @@
+"""What a benchmark's report shows is what its rows say."""
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import sqlalchemy as sa
+from scipy.stats import spearmanr
+
+from cocoloss.benchmark import printed
+from cocoloss.benchmark.analysis import WEIGHTED, analyse
+from cocoloss.benchmark.characters import wins_by_character
+from cocoloss.benchmark.findings import read_findings
+from cocoloss.benchmark.imbalance_analysis import fit_trend
+from cocoloss.benchmark.keys import Result
+from cocoloss.benchmark.rankings import NotRanked, Ranking, rank
+from cocoloss.benchmark.schema import COLUMNS
+from cocoloss.benchmark.store import Store
+from cocoloss.exceptions import CoCoError
+from cocoloss.stats import compare, critical_distance
+from synthetic_store import (
+    begin,
+    fill_accuracy,
+    fill_convergence,
+    fill_evolution,
+    infos_of,
+    make_spec,
+    put,
+)
+
+HOLES = {
+    "failed": {("table-01", "ce")},
+    "timed_out": {("table-02", "rf")},
+    "left_open": {("table-03", "dr")},
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    with Store(tmp_path_factory.mktemp("store") / "results.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def accuracy(store):
+    fill_accuracy(store, make_spec(), infos_of(12), **HOLES)
+    return read_findings(store, ("accuracy-made-up",))[0]
+
+
+def test_findings_hold_every_fold_and_count_the_trials(accuracy):
+    there = 12 * 5 - 3
+    assert len(accuracy.rows) == there * 10
+    assert accuracy.units["n_trials"].sum() == there * 2
+    assert accuracy.n_tasks == there * 3 + 2
+    assert accuracy.core_seconds == pytest.approx(1.5 * accuracy.n_tasks)
+    unit = accuracy.units.iloc[0]
+    assert unit["tuning_seconds"] == pytest.approx(3.0)
+    assert unit["params"] == [{"learning_rate_init": 0.00123456, "hidden_layer_sizes": [64, 64]}]
+    assert unit["n_folds"] == 10
+
+
+def test_findings_say_what_is_missing_and_why(accuracy):
+    found = {(m.dataset, m.model): (m.status, m.reason) for m in accuracy.missing.itertuples()}
+    assert found == {
+        ("table-01", "ce"): ("failed", "LinAlgError: <singular> & failed"),
+        ("table-02", "rf"): ("timeout", "LinAlgError: <singular> & timeout"),
+        ("table-03", "dr"): ("open", "not finished yet"),
+    }
+
+
+def test_findings_know_the_tables(accuracy):
+    info = infos_of(12)[5]
+    line = accuracy.characters.loc[info.name]
+    assert line["n_rows"] == info.n_rows
+    assert line["class_ratio"] == info.class_ratio
+    assert line["categorical_share"] == info.categorical_share
+
+
+def test_folds_with_their_own_arguments_are_all_kept(tmp_path):
+    spec = make_spec(models=["rf"], folds=3)
+    with Store(tmp_path / "s.sqlite") as store:
+        unit = begin(store, spec, infos_of(1))["table-00", "rf"]
+        for k in range(3):
+            row = {"fold": k, "balanced_accuracy": 0.5}
+            result = Result({}, [row], {"feature_share": k / 2})
+            put(store, spec, unit, "fold", f"{k}", result)
+        findings = read_findings(store)[0]
+    assert findings.units["params"][0] == [{"feature_share": k / 2} for k in range(3)]
+
+
+def test_an_empty_store_is_told_so(tmp_path):
+    with Store(tmp_path / "s.sqlite") as store, pytest.raises(CoCoError, match="is empty"):
+        read_findings(store)
+
+
+def test_an_unknown_name_is_told_so(store, accuracy):
+    with pytest.raises(CoCoError, match="no benchmark 'x'; it has accuracy-made-up"):
+        read_findings(store, ("x",))
+
+
+def test_ranks_are_those_of_the_statistics(accuracy):
+    ranking = analyse(accuracy).rankings[0]
+    rows = accuracy.rows.rename(columns={"balanced_accuracy": "score"})
+    whole = {"missing": "drop_datasets", "ranking": "folds"}
+    competition = compare(rows[["dataset", "model", "fold", "score"]], **whole)
+    averaged = compare(rows[["dataset", "model", "fold", "score"]], ties="average", **whole)
+    expected = competition.average_ranks.to_dict()
+    assert ranking.comparison.average_ranks.to_dict() == pytest.approx(expected)
+    assert ranking.averaged.average_ranks.to_dict() == averaged.average_ranks.to_dict()
+    assert ranking.by_score.ranking == "scores"
+    assert set(ranking.comparison.dropped) == {"table-01", "table-02", "table-03"}
+    assert any("3 of 12 datasets are left out" in note for note in ranking.notes)
+
+
+def test_missing_results_can_count_as_the_worst(accuracy):
+    ranking = analyse(accuracy, "worst").rankings[0]
+    assert ranking.comparison.n_datasets == 12
+    assert set(ranking.comparison.filled) == {("table-01", "ce"), ("table-02", "rf")} | {
+        ("table-03", "dr")
+    }
+
+
+def test_the_reference_is_coco_and_its_chances_are_three(accuracy):
+    ranking = analyse(accuracy).rankings[0]
+    bayes = ranking.bayes
+    assert set(bayes["first"]) == {"coco"}
+    assert set(bayes["second"]) == {"dr", "ce", "ksvm", "rf"}
+    shares = bayes[["first_better", "equal", "second_better"]].sum(axis=1)
+    assert shares.tolist() == pytest.approx([1.0] * 4)
+
+
+def test_dispersity_is_ranked_lowest_first_among_networks(accuracy):
+    (ranking,) = analyse(accuracy).dispersity
+    assert set(ranking.comparison.models) == {"coco", "dr", "ce"}
+    assert ranking.comparison.models[0] == "coco"
+    assert not ranking.comparison.higher_is_better
+    assert ranking.printed is printed.DISPERSITY
+
+
+def made_up_rows(models, n_datasets=8, n_folds=10, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        [
+            (f"d{d}", model, k, 0.7 + 0.02 * place + 0.01 * rng.normal())
+            for d in range(n_datasets)
+            for place, model in enumerate(models)
+            for k in range(n_folds)
+        ],
+        columns=["dataset", "model", "fold", "balanced_accuracy"],
+    )
+
+
+@pytest.mark.parametrize(("n_models", "n_folds"), [(11, 10), (3, 3)])
+def test_where_wilcoxon_could_say_nothing_another_test_ranks(n_models, n_folds):
+    models = [f"m{j}" for j in range(n_models)]
+    ranking = rank(made_up_rows(models, n_folds=n_folds), models, name="all", title="All")
+    assert ranking.comparison.ranking == "folds"
+    assert any("corrected t-test" in note for note in ranking.notes)
+
+
+def test_one_fold_is_ranked_by_scores():
+    ranking = rank(made_up_rows(["a", "b"], n_folds=1), ["a", "b"], name="all", title="All")
+    assert ranking.comparison.ranking == "scores"
+    assert "one fold only" in ranking.notes[0]
+
+
+def test_one_dataset_is_no_comparison():
+    found = rank(made_up_rows(["a", "b"], n_datasets=1), ["a", "b"], name="all", title="All")
+    assert isinstance(found, NotRanked)
+    assert "two or more" in found.reason
+
+
+def test_a_model_without_results_is_named():
+    found = rank(made_up_rows(["a", "b"]), ["a", "b", "c"], name="all", title="All")
+    assert "Without c" in found.notes[0]
+    assert found.comparison.n_models == 2
+
+
+def test_printed_numbers_stand_beside_the_same_models_only():
+    rows = made_up_rows([*printed.PAPER_MODELS, "hgb"])
+    theirs = printed.BALANCED_ACCURACY
+    same = rank(rows, printed.PAPER_MODELS, name="p", title="", printed=theirs)
+    more = rank(rows, [*printed.PAPER_MODELS, "hgb"], name="a", title="", printed=theirs)
+    assert same.printed is theirs
+    assert more.printed is None
+
+
+def test_printed_critical_distances_are_those_of_the_printed_numbers_of_datasets():
+    for theirs, digits in ((printed.BALANCED_ACCURACY, 2), (printed.DISPERSITY, 3)):
+        distance = critical_distance(len(theirs.ranks), theirs.n_datasets)
+        assert round(distance, digits) == theirs.critical_distance
+    ranks = [rank for rank, _ in printed.BALANCED_ACCURACY.ranks.values()]
+    assert sum(ranks) == pytest.approx(15.0)
+
+
+def test_groups_name_models_that_there_are():
+    from cocoloss.benchmark.models import MODELS  # noqa: PLC0415 - heavy
+
+    assert set(printed.PAPER_MODELS) | set(WEIGHTED) <= set(MODELS)
+    assert all(MODELS[name].weighted for name in WEIGHTED)
+
+
+def test_wins_by_character_are_counted_one_by_one():
+    rng = np.random.default_rng(0)
+    names = [f"d{k}" for k in range(40)]
+    scores = pd.DataFrame(rng.integers(0, 4, size=(40, 3)) / 4, names, ["coco", "a", "b"])
+    scores.iloc[3, 1] = np.nan
+    known = pd.DataFrame({"n_classes": rng.integers(2, 15, size=40).astype(float)}, names)
+    known.iloc[7] = np.nan
+    found = wins_by_character(scores, known, "coco")
+    for line in found.itertuples():
+        low, high = {"below 3": (0, 3), "3 to under 10": (3, 10), "10 or more": (10, 99)}[line.bin]
+        inside = [d for d in names if low <= known.loc[d, "n_classes"] < high]
+        pairs = [(scores.loc[d, "coco"], scores.loc[d, line.other]) for d in inside]
+        assert line.wins == sum(ours > theirs for ours, theirs in pairs)
+        assert line.losses == sum(ours < theirs for ours, theirs in pairs)
+        assert line.ties == sum(ours == theirs for ours, theirs in pairs)
+        assert line.n_datasets == line.wins + line.ties + line.losses
+    assert found.groupby("other")["n_datasets"].sum().to_dict() == {"a": 38, "b": 39}
+
+
+def test_the_trend_is_least_squares_and_spearman(store):
+    models = ["coco-plain", "coco-balanced", "coco-s0.25"]
+    spec, infos = make_spec("imbalance", models=models), infos_of(10)
+    fill_accuracy(store, spec, infos)
+    findings = read_findings(store, (spec.name,))[0]
+    outer, inner = analyse(findings).trends
+    means = findings.rows.groupby(["dataset", "model"])["balanced_accuracy"].mean()
+    x = np.array([info.class_ratio for info in infos])
+    y = np.array([means[i.name, "coco-balanced"] - means[i.name, "coco-plain"] for i in infos])
+    assert [outer.slope, outer.intercept] == pytest.approx(np.polyfit(x, y, 1).tolist())
+    assert outer.spearman == pytest.approx(spearmanr(x, y).statistic)
+    assert outer.p_value == pytest.approx(spearmanr(x, y).pvalue)
+    assert inner.slope == pytest.approx(0.002)  # as it was made
+
+
+def test_a_trend_over_equal_ratios_has_no_slope():
+    points = pd.DataFrame({"class_ratio": [2.0] * 4, "improvement": [0.1, 0.2, 0.0, 0.1]})
+    trend = fit_trend(points, "balanced_accuracy", "")
+    assert np.isnan([trend.slope, trend.spearman, trend.p_value]).all()
+
+
+def test_convergence_means_are_over_datasets_that_have_all(store):
+    spec = make_spec("convergence", models=["ce", "coco", "dr"])
+    fill_convergence(store, spec, infos_of(6), n_terms=(64, 256))
+    rows = read_findings(store, (spec.name,))[0].rows
+    lacking = rows[~((rows["dataset"] == "table-05") & (rows["model"] == "ce"))]
+    findings = read_findings(store, (spec.name,))[0]
+    analysis = analyse(type(findings)(**{**vars(findings), "rows": lacking}))
+    assert analysis.models == ("coco", "dr", "ce")
+    assert analysis.heads == ("paper", "gaussian", "centroid")
+    chosen = rows[(rows["head"] == "gaussian") & (rows["n_terms"] == 64) & (rows["model"] == "dr")]
+    expected = (
+        chosen[chosen["dataset"] != "table-05"].groupby("dataset")["balanced_accuracy"].mean()
+    )
+    means = analysis.means.set_index(["head", "model", "n_terms"])
+    assert means.loc[("gaussian", "dr", 64), "balanced_accuracy"] == pytest.approx(expected.mean())
+    assert means.loc[("gaussian", "dr", 64), "n_datasets"] == 5
+    ranking = analysis.rankings["paper", 64]
+    assert isinstance(ranking, Ranking)
+    assert ranking.printed is printed.CONVERGENCE[64]
+    assert ranking.comparison.models[0] == "coco"
+    assert analysis.rankings["gaussian", 64].printed is None
+
+
+def test_evolution_keeps_what_was_measured(store):
+    spec = make_spec("evolution", models=["coco", "dr"])
+    fill_evolution(store, spec, infos_of(1, ["credit-g"]), n=50)
+    findings = read_findings(store, (spec.name,))[0]
+    run, _ = analyse(findings).runs
+    assert (run.dataset, run.model, run.epochs) == ("credit-g", "coco", (50, 150, 250, 500))
+    assert run.embeddings.shape == (4, 50, 2)
+    ends = run.centres[3]
+    cosine = ends[0] @ ends[1] / np.linalg.norm(ends, axis=1).prod()
+    assert run.measures["cosine"][3] == pytest.approx(cosine)
+    assert np.isnan(run.measures["largest_norm"]).all()  # not measured
+
+
+def test_a_hundred_thousand_results_are_read_in_seconds(tmp_path):
+    spec = make_spec(models=["coco", "rf", "ksvm", "ce"])
+    with Store(tmp_path / "s.sqlite") as store:
+        units = begin(store, spec, infos_of(50)).values()
+        for unit in units:
+            put(store, spec, unit, "trial", "0", Result({"score": 0.5}, [], {"x": 0.1}))
+            for k in range(4):
+                rows = [{"fold": k, "balanced_accuracy": 0.5 + 0.01 * k}]
+                put(store, spec, unit, "fold", str(k), Result({}, rows, {"x": 0.1}))
+        others = ", ".join(name for name in COLUMNS if name not in ("key", "part"))
+        many = f"""
+            with recursive n(n) as (select 1 union all select n + 1 from n where n < 499)
+            insert into results (key, part, {others})
+            select key || '/' || n, part || '/' || n, {others} from results, n
+            where stage = 'trial'
+        """  # noqa: S608 - our own names
+        store.database.writing(lambda connection: connection.execute(sa.text(many)))
+        started = time.process_time()
+        findings = read_findings(store)[0]
+        took = time.process_time() - started
+    assert findings.n_tasks == 200 * 504
+    assert len(findings.rows) == 200 * 4
+    assert findings.units["n_trials"].tolist() == [500] * 200
+    assert took < 3

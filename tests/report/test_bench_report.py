@@ -1,0 +1,228 @@
+"""The folder of a benchmark report: every form says the same, and each file is whole."""
+
+import json
+import re
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from cocoloss.benchmark.analysis import analyse
+from cocoloss.benchmark.findings import read_findings
+from cocoloss.benchmark.store import Store
+from cocoloss.cli.bench_report import report as report_command
+from cocoloss.cli.compare import as_scores
+from cocoloss.exceptions import CoCoError
+from cocoloss.report import bench_report
+from cocoloss.report.bench_report import write_bench_report
+from cocoloss.report.latex import as_latex
+from cocoloss.report.latex import escape as latex_escape
+from cocoloss.report.markdown import as_markdown
+from cocoloss.stats import compare
+from synthetic_store import (
+    begin,
+    fill_accuracy,
+    fill_convergence,
+    fill_evolution,
+    infos_of,
+    make_spec,
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    with Store(tmp_path_factory.mktemp("store") / "results.sqlite") as opened:
+        fill_accuracy(opened, make_spec(), infos_of(8), failed={("table-01", "ce")})
+        fill_convergence(opened, make_spec("convergence", models=["coco", "dr"]), infos_of(3))
+        names = ["coco-plain", "coco-balanced"]
+        fill_accuracy(opened, make_spec("imbalance", models=names), infos_of(5))
+        fill_evolution(opened, make_spec("evolution", models=["coco"]), infos_of(1, ["a/b ü"]))
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def folder(store, tmp_path_factory):
+    target = tmp_path_factory.mktemp("report") / "new" / "folder"
+    write_bench_report(store, target)
+    return target
+
+
+@pytest.fixture(scope="module")
+def ranking(store):
+    findings = read_findings(store, ("accuracy-made-up",))[0]
+    return analyse(findings).rankings[0]
+
+
+def test_writes_every_form(folder):
+    names = {path.name for path in folder.iterdir()}
+    assert {"index.html", "report.md", "report.tex", "report.json", "figures"} <= names
+    assert "accuracy-made-up-scores.csv" in names
+    assert not [path for path in folder.rglob("*") if ".part" in path.name]
+
+
+def test_diagrams_come_as_svg_png_and_tikz(folder):
+    for suffix, mark in ((".svg", b"<?xml"), (".png", b"\x89PNG"), (".tex", b"\\begin{tikz")):
+        content = (folder / "figures" / f"accuracy-made-up-all{suffix}").read_bytes()
+        assert content.startswith(mark)
+    for name in ("convergence-made-up-paper-curves", "imbalance-made-up-imbalance-inner-score"):
+        assert (folder / "figures" / f"{name}.svg").read_bytes().startswith(b"<?xml")
+    (panels,) = (folder / "figures").glob("evolution-made-up-a-b-*-coco.png")
+    assert panels.read_bytes().startswith(b"\x89PNG")
+
+
+def test_where_nothing_is_significant_only_ranks_by_means_are_drawn(tmp_path):
+    spec = make_spec(models=["ksvm", "hgb"], folds=3)
+    with Store(tmp_path / "s.sqlite") as store:
+        fill_accuracy(store, spec, infos_of(2), seed=1)
+        findings = read_findings(store)
+    analysis = analyse(findings[0])
+    assert set(analysis.rankings[0].comparison.average_ranks) == {1.0}
+    document = bench_report.build_document(findings, [analysis], ["x"])
+    assert [picture.name for picture in document.pictures()] == ["x-all-by-mean"]
+    assert "No model is significantly better" in as_markdown(document, "figures")
+
+
+def test_every_file_that_a_form_names_is_there(folder):
+    markdown = (folder / "report.md").read_text()
+    latex = (folder / "report.tex").read_text()
+    page = (folder / "index.html").read_text()
+    named = set(re.findall(r"\]\((figures/[^)]+)\)", markdown))
+    named |= set(re.findall(r"\\(?:input|includegraphics\[.*?\])\{(figures/[^}]+)\}", latex))
+    named |= set(re.findall(r'href="(figures/[^"]+)"', page))
+    assert len(named) > 20
+    assert all((folder / name).is_file() for name in named)
+
+
+def test_json_holds_the_comparison(folder, ranking):
+    found = json.loads((folder / "report.json").read_text())
+    kinds = {b["kind"]: b for b in found["benchmarks"]}
+    assert set(kinds) == {"accuracy", "convergence", "imbalance", "evolution"}
+    ours = kinds["accuracy"]["analysis"]["rankings"][0]
+    ranks = ranking.comparison.average_ranks
+    assert ours["comparison"]["average_ranks"] == ranks.to_dict()
+    assert ours["comparison"]["critical_distance"] == ranking.comparison.critical_distance
+    assert kinds["accuracy"]["missing"][0]["reason"] == "LinAlgError: <singular> & failed"
+
+
+def test_markdown_and_latex_hold_the_same_ranks(folder, ranking):
+    markdown = (folder / "report.md").read_text()
+    latex = (folder / "report.tex").read_text()
+    for model, rank in ranking.comparison.average_ranks.items():
+        mean = f"{ranking.comparison.mean_scores[model]:.4f}"
+        text = f"{rank:.2f}"
+        assert re.search(rf"^\| {model} \| \**{mean}\** \| \**{text}\** \|", markdown, re.MULTILINE)
+        bold = r"(\\textbf\{)?"
+        assert re.search(rf"^{model} & {bold}{mean}\}}? & {bold}{text}\}}? &", latex, re.MULTILINE)
+
+
+def test_markdown_tables_are_even(folder):
+    for block in re.findall(r"(?:^\|.*\n)+", (folder / "report.md").read_text(), re.MULTILINE):
+        widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
+        assert len(widths) == 1
+
+
+def test_latex_is_balanced_and_escaped(folder):
+    latex = (folder / "report.tex").read_text()
+    begun = re.findall(r"\\begin\{(\w+)\}", latex)
+    ended = re.findall(r"\\end\{(\w+)\}", latex)
+    assert sorted(begun) == sorted(ended)
+    assert r"\textless{}singular\textgreater{} \& failed" in latex
+    bare = re.sub(r"\\.", "", latex)
+    assert bare.count("{") == bare.count("}")
+    tables = [part.partition("}\n") for part in latex.split(r"\begin{tabular}{")[1:]]
+    assert len(tables) > 5
+    for shape, _, rest in tables:
+        columns = len(re.sub(r"p\{.*?\}", "l", shape))
+        body = rest.partition(r"\end{tabular}")[0]
+        rows = [re.sub(r"\\shortstack\[r\]\{.*?\}", "", line) for line in body.splitlines()]
+        counts = {len(re.findall(r"(?<!\\)&", row)) for row in rows if row.endswith(r"\\")}
+        assert counts == {columns - 1}
+
+
+@pytest.mark.parametrize("text", ["a_b", "50%", "$x$", "{a}", "#&", "~^", "a\\b", "<|>"])
+def test_latex_escapes_what_it_would_not_print(text):
+    assert not re.search(r"(?<![\\])[%$#&_~^<>|]", latex_escape(text))
+
+
+def test_the_scores_can_be_compared_again(folder, ranking):
+    scores = as_scores(pd.read_csv(folder / "accuracy-made-up-scores.csv"))
+    again = compare(scores, ranking="folds", missing="drop_datasets")
+    expected = ranking.comparison.average_ranks.to_dict()
+    assert again.average_ranks.to_dict() == pytest.approx(expected)
+
+
+def test_the_same_store_gives_the_same_files(store, tmp_path):
+    first, second = (
+        write_bench_report(store, tmp_path / name, names=("imbalance-made-up",))
+        for name in ("first", "second")
+    )
+    assert [path.name for path in first] == [path.name for path in second]
+    for one, other in zip(first, second, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_failure_leaves_the_earlier_report_as_it_was(store, tmp_path, monkeypatch):
+    (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / "index.html").write_text("earlier")
+
+    def broken(*_args):
+        raise CoCoError("broken")
+
+    monkeypatch.setattr(bench_report, "as_latex", broken)
+    with pytest.raises(CoCoError, match="broken"):
+        write_bench_report(store, tmp_path, names=("evolution-made-up",))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["index.html", "mine.txt"]
+    assert (tmp_path / "index.html").read_text() == "earlier"
+
+
+def test_other_files_of_the_folder_are_left_alone(store, tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    write_bench_report(store, tmp_path, names=("evolution-made-up",))
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    assert (tmp_path / "index.html").exists()
+
+
+def test_a_file_is_no_folder(store, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CoCoError, match="it is a file; name a folder"):
+        write_bench_report(store, tmp_path / "file")
+
+
+def test_two_benchmarks_of_one_name_have_files_of_their_own(tmp_path):
+    with Store(tmp_path / "s.sqlite") as store:
+        for epochs in (5, 10):
+            spec = make_spec(models=["coco", "rf"], name="same", training={"epochs": epochs})
+            fill_accuracy(store, spec, infos_of(3))
+        write_bench_report(store, tmp_path / "out")
+    assert len(list((tmp_path / "out").glob("same-*-scores.csv"))) == 2
+
+
+@pytest.mark.parametrize("kind", ["accuracy", "convergence", "imbalance", "evolution"])
+def test_a_benchmark_that_has_just_begun_has_a_report(tmp_path, kind):
+    spec = make_spec(kind, models=["coco", "dr"])
+    with Store(tmp_path / "s.sqlite") as store:
+        begin(store, spec, infos_of(2))
+        write_bench_report(store, tmp_path / "out")
+    assert "not finished yet" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_the_command_writes_and_says_so(store, tmp_path):
+    args = [store.name, "--out", str(tmp_path / "out"), "--name", "evolution-made-up"]
+    result = CliRunner().invoke(report_command, args)
+    assert result.exit_code == 0
+    assert f"wrote {tmp_path / 'out' / 'index.html'}" in result.output
+
+
+def test_the_command_tells_machines_where_the_page_is(store, tmp_path):
+    args = [store.name, "--out", str(tmp_path / "out"), "--name", "evolution-made-up", "--json"]
+    found = json.loads(CliRunner().invoke(report_command, args).output)
+    assert found["page"] == str(tmp_path / "out" / "index.html")
+
+
+def test_writers_say_every_block_of_the_document(store):
+    findings = read_findings(store)
+    prefixes = [f.name for f in findings]
+    document = bench_report.build_document(findings, [analyse(f) for f in findings], prefixes)
+    for text in (as_markdown(document, "figures"), as_latex(document, "figures")):
+        for said in ("What is missing", "coco against each other model", "Dataset by dataset"):
+            assert said in text

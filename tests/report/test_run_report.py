@@ -1,0 +1,412 @@
+"""The run report, opened in a real browser: what it shows is what was measured."""
+
+import dataclasses
+import math
+import socket
+
+import numpy as np
+import pytest
+from sklearn.metrics import confusion_matrix
+
+from browser import CONTRASTS
+from cocoloss._random import as_generator
+from cocoloss.estimators.recording import split_test
+from cocoloss.exceptions import CoCoError
+from cocoloss.report.page import percent, significant, visible
+from cocoloss.report.projection import project
+from cocoloss.report.run_report import run_report, write_run_report
+
+RUNS = ("digits", "cancer", "many", "hostile")
+
+
+@pytest.fixture(scope="session")
+def report(request, tmp_path_factory):
+    written = {}
+
+    def write(name):
+        if name not in written:
+            run = request.getfixturevalue(name)
+            written[name] = write_run_report(
+                run.record, tmp_path_factory.mktemp("report") / f"{name}.html"
+            )
+        return written[name]
+
+    return write
+
+
+def kept_apart(run):
+    """Return the rows that were kept apart, found without asking the record."""
+    labels = np.searchsorted(np.unique(run.y), run.y)
+    _, test = split_test(labels, 0.2, as_generator(0))
+    return run.X[test], labels[test]
+
+
+def settle(page):
+    """Wait until what was asked for is drawn."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 30)))")
+
+
+def seen_box(page, selector):
+    """Scroll to an element, and return where it is."""
+    page.locator(selector).scroll_into_view_if_needed()
+    settle(page)
+    return page.locator(selector).bounding_box()
+
+
+def numbers_shown(page):
+    cells = page.locator("[data-measure]")
+    return {
+        cell.get_attribute("data-measure"): (cell.get_attribute("data-value"), cell.inner_text())
+        for cell in cells.all()
+    }
+
+
+def check_epoch(page, record, index):
+    """Every number of the epoch is that of the record."""
+    assert page.locator("#now").inner_text().startswith(f"Epoch {record.epochs[index]} ")
+    shown = numbers_shown(page)
+    assert {"test_balanced_accuracy", "dispersity", "loss", "nc1_part", "nc2_part"} <= set(shown)
+    for name, (raw, text) in shown.items():
+        value = record.measures[name][index]
+        assert math.isclose(float(raw), value, rel_tol=1e-5, abs_tol=1e-12)
+        assert text == (percent if name.endswith("accuracy") else significant)(float(raw))
+
+
+def places(page):
+    """Return where each class mean is drawn, in units of the embedding."""
+    return page.evaluate(
+        """() => {
+          const overlay = document.querySelector("#stage svg");
+          const { width, height } = overlay.viewBox.baseVal;
+          const unit = Math.min(width, height) / 2 / Number(overlay.dataset.extent);
+          return [...overlay.querySelectorAll(".mean")].map((mean) => {
+            const { e, f } = mean.transform.baseVal[0].matrix;
+            return [(e - width / 2) / unit, (height / 2 - f) / unit];
+          });
+        }"""
+    )
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_opens_at_any_width_without_errors_and_fetches_nothing(open_page, report, name):
+    path = report(name)
+    page = open_page(path)
+    for width in (1280, 820, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        settle(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        charts = page.locator("svg.chart").all()
+        assert len(charts) >= 5
+        assert all(chart.bounding_box()["width"] <= width for chart in charts)
+    assert page.errors == []
+    assert page.requests == [path.as_uri()]
+
+
+def test_can_fetch_nothing(open_page, report):
+    page = open_page(report("cancer"))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        blocked = page.evaluate(
+            """(host) => new Promise((done) => {
+              const found = [];
+              const note = (event) => found.push(event.effectiveDirective);
+              document.addEventListener("securitypolicyviolation", note);
+              const add = (node, more) => document.body.append(Object.assign(node, more));
+              add(new Image(), { src: `${host}/a.png` });
+              add(document.createElement("script"), { textContent: "window.hacked = 3" });
+              fetch(`${host}/b`).catch(() => setTimeout(() => done(found), 50));
+            })""",
+            f"http://127.0.0.1:{server.getsockname()[1]}",
+        )
+        server.settimeout(0.1)
+        with pytest.raises(TimeoutError):  # nobody has called
+            server.accept()
+    assert {"img-src", "script-src-elem", "connect-src"} <= set(blocked)
+    assert page.evaluate("window.hacked") is None
+
+
+@pytest.mark.parametrize("name", ["digits", "cancer"])
+def test_the_boxes_hold_the_results_on_kept_apart(open_page, report, request, name):
+    run = request.getfixturevalue(name)
+    X, labels = kept_apart(run)
+    right = run.estimator.predict(X) == np.unique(run.y)[labels]
+    recalls = [right[labels == c].mean() for c in np.unique(labels)]
+    p = run.estimator.predict_proba(X)[np.arange(len(X)), labels]
+    page = open_page(report(name))
+
+    def shown(key):
+        return float(page.locator(f"[data-key={key}]").get_attribute("data-value"))
+
+    assert shown("accuracy") == pytest.approx(right.mean())
+    assert shown("balanced_accuracy") == pytest.approx(np.mean(recalls))
+    assert shown("log_loss") == pytest.approx(-np.log(p).mean(), rel=1e-4)
+    text = page.locator("[data-key=balanced_accuracy]").inner_text()
+    assert text == percent(float(np.mean(recalls)))
+    assert percent(float(np.mean(recalls))) in page.locator(".lead").inner_text()
+
+
+@pytest.mark.parametrize("name", ["digits", "cancer"])
+def test_the_slider_moves_by_keyboard(open_page, report, request, name):
+    record = request.getfixturevalue(name).record
+    view = project(record)
+    page = open_page(report(name))
+    slider = page.locator("#epoch")
+    settle(page)
+    check_epoch(page, record, record.kept)
+    slider.focus()
+    seen = []
+    for key, index in (
+        ("Home", 0),
+        ("ArrowRight", 1),
+        ("ArrowUp", 2),
+        ("End", len(view.points) - 1),
+    ):
+        slider.press(key)
+        settle(page)
+        check_epoch(page, record, index)
+        np.testing.assert_allclose(places(page), view.means[index, :, :2], atol=0.005 * view.extent)
+        assert f"epoch {record.epochs[index]} of" in slider.get_attribute("aria-valuetext")
+        seen.append(page.evaluate("document.querySelector('#stage canvas').toDataURL()"))
+    assert len(set(seen)) == len(seen)  # the points have moved, too
+
+
+def test_the_slider_moves_by_mouse(open_page, report, digits):
+    page = open_page(report("digits"))
+    box = seen_box(page, "#epoch")
+    middle = box["y"] + box["height"] / 2
+    last = len(digits.record.epochs) - 1
+    page.mouse.move(box["x"] + 8, middle)
+    page.mouse.down()
+    check_epoch(page, digits.record, 0)
+    page.mouse.move(box["x"] + box["width"] * 0.5, middle)
+    index = int(page.locator("#epoch").input_value())
+    assert 0 < index < last
+    check_epoch(page, digits.record, index)
+    page.mouse.move(box["x"] + box["width"] - 2, middle)
+    page.mouse.up()
+    check_epoch(page, digits.record, last)
+
+
+def test_a_curve_can_be_clicked_to_choose_the_epoch(open_page, report, cancer):
+    page = open_page(report("cancer"))
+    box = seen_box(page, "#chart-dispersity svg.chart")
+    page.mouse.click(box["x"] + 47, box["y"] + 60)  # where the axis begins
+    check_epoch(page, cancer.record, 0)
+    shown = page.locator("#chart-dispersity [data-key=test_dispersity]").inner_text()
+    assert shown == significant(cancer.record.measures["test_dispersity"][0])
+
+
+def test_plays_and_pauses(open_page, report, digits):
+    page = open_page(report("digits"))
+    play, slider = page.locator("#play"), page.locator("#epoch")
+    slider.press("Home")
+    play.click()
+    assert play.get_attribute("aria-pressed") == "true"
+    page.wait_for_function("() => Number(document.getElementById('epoch').value) >= 2")
+    play.click()
+    index = int(slider.input_value())
+    check_epoch(page, digits.record, index)
+    settle(page)
+    assert int(slider.input_value()) == index
+    play.click()
+    last = len(digits.record.epochs) - 1
+    page.wait_for_function(f"() => document.getElementById('epoch').value === '{last}'")
+    page.wait_for_function("() => document.getElementById('play').ariaPressed === 'false'")
+
+
+def test_the_legend_hides_classes(open_page, report):
+    page = open_page(report("digits"))
+    page.locator("#legend button[data-class='3']").click()
+    settle(page)
+    assert page.locator(".mean[data-class='3'], .vertex[data-class='3']").count() == 0
+    assert page.locator(".mean").count() == 9
+    page.locator("#hide-all").click()
+    settle(page)
+    assert page.locator(".mean").count() == 0
+    page.locator("#show-all").click()
+    settle(page)
+    assert page.locator(".mean").count() == 10
+
+
+def test_a_point_tells_what_it_is(open_page, report, cancer):
+    page = open_page(report("cancer"))
+    settle(page)
+    box = seen_box(page, "#stage")
+    view = project(cancer.record)
+    row = int(np.flatnonzero(cancer.record.is_test)[0])
+    x, y = view.points[cancer.record.kept, row] / view.extent
+    half = min(box["width"], box["height"]) / 2
+    page.mouse.move(box["x"] + box["width"] / 2 + x * half, box["y"] + box["height"] / 2 - y * half)
+    text = page.locator(".tip").inner_text()
+    assert "class" in text
+    assert any(name in text for name in cancer.record.class_names)
+    page.mouse.move(box["x"] + 2, box["y"] + 2)
+    assert page.locator(".tip").is_hidden()
+
+
+def test_the_third_dimension_is_turned_by_mouse_and_keyboard(open_page, report):
+    page = open_page(report("digits"))
+    settle(page)
+    flat = places(page)
+    page.locator("[data-solid=true]").click()
+    settle(page)
+    solid = places(page)
+    assert not np.allclose(flat, solid, atol=1e-3)
+    box = seen_box(page, "#stage")
+    page.mouse.move(box["x"] + 100, box["y"] + 100)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 200, box["y"] + 130)
+    page.mouse.up()
+    settle(page)
+    turned = places(page)
+    assert not np.allclose(solid, turned, atol=1e-3)
+    page.locator("#stage canvas").press("ArrowLeft")
+    settle(page)
+    assert not np.allclose(turned, places(page), atol=1e-3)
+    page.locator("[data-solid=false]").click()
+    settle(page)
+    np.testing.assert_allclose(places(page), flat, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["digits", "cancer"])
+def test_the_confusion_matrix_is_scikit_learns(open_page, report, request, name):
+    run = request.getfixturevalue(name)
+    X, labels = kept_apart(run)
+    predicted = np.searchsorted(run.estimator.classes_, run.estimator.predict(X))
+    expected = confusion_matrix(labels, predicted)
+    page = open_page(report(name))
+    rows = page.locator("table.confusion tbody tr").all()
+    found = [[int(cell.text_content()) for cell in row.locator("td").all()] for row in rows]
+    assert np.array_equal(found, expected)
+
+
+def test_a_large_confusion_matrix_is_a_picture_that_tells(open_page, report, many):
+    X, labels = kept_apart(many)
+    expected = confusion_matrix(labels, many.estimator.predict(X), labels=np.arange(40))
+    page = open_page(report("many"), height=3000)
+    matrix = page.locator("#matrix")
+    box = matrix.bounding_box()
+    cell = box["width"] / 40
+    for true, predicted in [(0, 0), (17, 17), *np.argwhere(expected)[:3].tolist()]:
+        page.mouse.move(box["x"] + (predicted + 0.5) * cell, box["y"] + (true + 0.5) * cell)
+        said = page.locator(".tip").inner_text()
+        assert f"{expected[true, predicted]} of {expected[true].sum()} test rows" in said
+    assert page.locator("table.confusion").count() == 0
+
+
+@pytest.mark.parametrize("name", ["digits", "cancer"])
+def test_the_reliability_numbers_are_those_of_the_run(open_page, report, request, name):
+    run = request.getfixturevalue(name)
+    X, labels = kept_apart(run)
+    probabilities = run.estimator.predict_proba(X)
+    bins = {}
+    for p, label in zip(probabilities, labels, strict=True):
+        where = min(9, max(0, math.ceil(10 * p.max()) - 1))
+        bins.setdefault(where, []).append((p.max(), p.argmax() == label))
+    expected = [
+        [str(len(b)), percent(np.mean([s for s, _ in b])), percent(np.mean([r for _, r in b]))]
+        for _, b in sorted(bins.items())
+    ]
+    page = open_page(report(name))
+    rows = page.locator("table.bins tbody tr").all()
+    assert [[c.text_content() for c in row.locator("td").all()] for row in rows] == expected
+    dots = page.locator("#chart-reliability circle[data-bin]")
+    assert dots.count() >= len(bins)
+
+
+def test_the_angles_are_those_of_the_class_means(open_page, report, digits):
+    means = digits.record.class_means[digits.record.kept]
+    cosine = means[2] @ means[5] / np.linalg.norm(means[2]) / np.linalg.norm(means[5])
+    page = open_page(report("digits"), height=5000)
+    page.locator("[data-pair='2,5']").dispatch_event("pointermove", {"clientX": 9, "clientY": 9})
+    said = page.locator(".tip").inner_text()
+    assert f"{math.degrees(math.acos(cosine)):.1f}°" in said
+    assert f"target {math.degrees(math.acos(-1 / 9)):.1f}°" in said
+    assert page.locator("[data-pair]").count() == 90
+
+
+@pytest.mark.parametrize("name", ["digits", "cancer"])
+def test_every_text_can_be_read_in_light_and_dark(open_page, report, name):
+    page = open_page(report(name))
+    painted = set()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        settle(page)
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        level = np.mean([int(v) for v in ground.removeprefix("rgb(").removesuffix(")").split(",")])
+        assert level > 230 if scheme == "light" else level < 40
+        found = page.evaluate(CONTRASTS)
+        assert len(found) > 60
+        assert found[0][0] >= 4.5, found[:3]
+        painted.add(page.evaluate("document.querySelector('#stage canvas').toDataURL()"))
+    assert len(painted) == 2  # the points have followed
+
+
+def test_strangers_names_are_text_and_nothing_runs(open_page, report, hostile):
+    names = hostile.record.class_names
+    page = open_page(report("hostile"))
+    settle(page)
+    shown = page.locator("#legend .name").all_text_contents()
+    assert shown == [visible(name) or "(empty)" for name in names]
+    in_table = page.locator("table.classes tbody th .name").all_text_contents()
+    assert in_table == shown
+    assert names[0] in page.locator("h1").inner_text()
+    assert names[0] in page.title()
+    assert page.evaluate("window.hacked") is None
+    assert page.evaluate("document.images.length") == 0
+    assert page.errors == []
+
+
+def test_prints_on_white_paper_without_controls(open_page, report):
+    page = open_page(report("digits"), color_scheme="dark")
+    settle(page)
+    assert page.pdf(format="A4").startswith(b"%PDF")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.locator("#epoch").is_hidden()
+    ink = page.evaluate("getComputedStyle(document.body).color")
+    assert max(int(v) for v in ink.removeprefix("rgb(").removesuffix(")").split(",")) < 60
+
+
+def test_scripts_write_numbers_as_python_does(open_page, report):
+    page = open_page(report("cancer"))
+    values = [0, 1, 12, 0.1, 0.02216, 0.001, 0.00099949, 3.21e-5, 999.4, 999.6, 1234.5, 99999.4]
+    values += [1e5, 1.5e7, -0.25, 2.5e-300]
+    found = page.evaluate("(values) => values.map(Draw.significant)", values)
+    assert found == [significant(v) for v in values]
+    shares = [0, 0.5, 0.97222, 1]
+    assert page.evaluate("(v) => v.map(Draw.percent)", shares) == [percent(v) for v in shares]
+
+
+def test_a_thousand_points_at_forty_epochs_stay_small(digits):
+    record, S = digits.record, 40
+    rng = np.random.default_rng(0)
+    embeddings = rng.normal(size=(S, 1000, 10)).astype(np.float32)
+    large = dataclasses.replace(
+        record,
+        epochs=np.arange(S),
+        kept=S - 1,
+        embeddings=embeddings,
+        class_means=rng.normal(size=(S, 10, 10)),
+        measures={name: rng.random(S) for name in record.measures},
+        labels=np.arange(1000) % 10,
+        predicted=np.arange(1000) % 10,
+        is_test=np.arange(1000) > 800,
+    )
+    assert len(run_report(large).encode()) < 1_500_000
+
+
+def test_says_so_when_the_model_is_no_better_than_guessing(digits):
+    wrong = np.full_like(digits.record.confusion, 2)
+    poor = dataclasses.replace(
+        digits.record, confusion=wrong, test_counts=wrong.sum(axis=1), balanced_accuracy=0.1
+    )
+    assert "cannot tell it from guessing" in run_report(poor)
+    assert "cannot tell it from guessing" not in run_report(digits.record)
+
+
+def test_the_same_record_gives_the_same_bytes(cancer):
+    assert run_report(cancer.record) == run_report(cancer.record)
+
+
+def test_a_place_that_cannot_be_written_to_is_refused(cancer, tmp_path):
+    with pytest.raises(CoCoError, match="there is no folder"):
+        write_run_report(cancer.record, tmp_path / "missing" / "run.html")
