@@ -2,8 +2,7 @@
 
 import bench_helpers  # noqa: F401 - registers the fake experiment
 
-from cocoloss.cli import root
+from cocoloss.cli import main
 
 if __name__ == "__main__":
-    root.COMMANDS.setdefault("bench", ("cocoloss.cli.bench", ""))
-    root.main()
+    main()

@@ -15,7 +15,6 @@ from click.testing import CliRunner
 
 from cocoloss.benchmark.spec import load_spec
 from cocoloss.benchmark.store import Store
-from cocoloss.cli import root
 from cocoloss.cli.root import main
 
 HERE = Path(__file__).parent
@@ -38,7 +37,6 @@ folder = "FOLDER"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setitem(root.COMMANDS, "bench", ("cocoloss.cli.bench", "benchmarks"))
     monkeypatch.chdir(tmp_path)
     Path("tiny.toml").write_text(SPEC.replace("FOLDER", str(tmp_path)))
     return tmp_path

@@ -199,14 +199,20 @@ class DaskPool:
             ) from error
 
     def _check_workers(self) -> None:
-        """Refuse a cluster whose workers could run nothing."""
+        """Refuse a cluster whose workers could run nothing, or something else."""
+        remedy = "install the same version of 'cocoloss[benchmark]' there"
         try:
-            self._client.run(environment)
+            found = self._client.run(environment)
         except Exception as error:
             raise CoCoError(
                 f"the workers of {self.name} cannot import cocoloss as it is here "
-                f"({one_line(error)}); install the same version of 'cocoloss[benchmark]' there"
+                f"({one_line(error)}); {remedy}"
             ) from error
+        ours = environment().versions["cocoloss"]
+        for worker, theirs in found.items():
+            version = theirs.versions["cocoloss"]
+            if version != ours:
+                raise CoCoError(f"worker {worker} has cocoloss {version}, here is {ours}; {remedy}")
 
     def _send_table(self, fingerprint: str, packed: bytes) -> Any:
         # A name of its own each time, so that what the scheduler has forgotten can be sent again.

@@ -42,16 +42,17 @@ def merge(store: Store, source: str | os.PathLike[str]) -> Merged:
     """
     before = _size(store)
     if Path(os.fspath(source)).suffix in FILES:
-        _take(store, read_tasks(os.fspath(source)))
+        take_rows(store, read_tasks(os.fspath(source)))
     else:
         with Store(source, create=False) as other:
             places = other.environments()
-            _take(store, ((row, places[row["environment"]]) for row in other.rows()))
+            take_rows(store, ((row, places[row["environment"]]) for row in other.rows()))
             _take_runs_and_units(store, other)
     return Merged(before, _size(store))
 
 
-def _take(store: Store, pairs: Iterable[tuple[dict[str, Any], Environment]]) -> None:
+def take_rows(store: Store, pairs: Iterable[tuple[dict[str, Any], Environment]]) -> None:
+    """Take rows of results, each with where it ran; ours stay, but for failures."""
     statement = store.database.insert(results)
     new = statement.excluded
     change = {name: new[name] for name in COLUMNS}

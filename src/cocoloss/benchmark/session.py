@@ -1,6 +1,5 @@
 """A benchmark from spec to summary: tables, plan, store, workers, run. What ``bench run`` does."""
 
-import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -142,7 +141,7 @@ def own_files(spec: Spec) -> list[str]:
     for place in spec.models.own.values():
         module = place.partition(":")[0]
         file = Path(f"{module}.py").resolve()
-        if "." not in module and file.is_file() and importlib.util.find_spec(module):
+        if "." not in module and file.is_file():
             found.append(str(file))
     return sorted(set(found))
 

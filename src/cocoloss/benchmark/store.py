@@ -165,8 +165,11 @@ class Store:
             query = query.where(results.c.status != OK)
         with self.database.reading() as connection:
             if not tuning:
-                stages = connection.scalars(sa.select(results.c.stage).distinct()).all()
-                query = query.where(results.c.stage.in_([s for s in stages if s != TUNING]))
+                stages = sa.select(results.c.stage).distinct()
+                if spec_hash is not None:
+                    stages = stages.where(*_current(spec_hash))
+                others = [name for name in connection.scalars(stages) if name != TUNING]
+                query = query.where(results.c.stage.in_(others))
             order = [results.c[name] for name in ("dataset", "model", "stage", "key")]
             streamed = connection.execution_options(yield_per=1000).execute(query.order_by(*order))
             yield from map(dict, streamed.mappings())
