@@ -144,6 +144,7 @@ def test_a_corrupt_table_is_one_line_that_names_it(folder):
     text = SPEC.replace('"sklearn"', '"file:tables/bad.parquet#y"')
     Path("bad.toml").write_text(text.replace('["iris", "wine"]', "[]"))
     assert "bad.parquet" in refusal("run", "bad.toml", "--workers", 0)
+    assert not Path("tiny.sqlite").exists()
 
 
 def test_arguments_that_contradict_each_other_are_refused(folder):

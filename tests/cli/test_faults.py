@@ -41,7 +41,7 @@ TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_files_that_cannot_be_learnt_from_are_one_clear_line(refused, tmp_path, name, command):
     content, words = TABLES[name]
-    path, out = tmp_path / "t.csv", tmp_path / "out.html"
+    path, out = tmp_path / "t.csv", tmp_path / ("out.html" if command == "report" else "out.coco")
     path.write_bytes(content)
     args = [] if command == "evaluate" else ["--out", out]
     line = refused(command, path, "--target", "y", *args)
@@ -97,7 +97,8 @@ def test_a_missing_table_or_model_is_told(refused, table, model, tmp_path):
     assert "there is no file" in refused("predict", tmp_path / "no.coco", table)
     assert "there is no file" in refused("predict", model, tmp_path / "no.csv")
     assert "not a cocoloss model file" in refused("predict", table, table)
-    assert "not a table" in refused("predict", model, model)
+    assert "the model is first" in refused("predict", model, model)
+    assert "is a model, not a table" in refused("evaluate", model, "--target", "kind")
     assert "folder" in refused("predict", model, tmp_path)
 
 
@@ -133,14 +134,36 @@ def test_places_that_cannot_be_written_are_told_before_the_work(
     monkeypatch.setattr("cocoloss.data.read_table", lambda *_, **__: 1 / 0)
     monkeypatch.setattr("cocoloss.data.iter_tables", lambda *_, **__: 1 / 0)
     first = [model, table] if command in {"predict", "embed"} else [table, "--target", "kind"]
+    suffix = {"fit": ".coco", "report": ".html"}.get(command, ".csv")
     assert "it is a folder" in refused(command, *first, "--out", tmp_path)
-    assert "make it first" in refused(command, *first, "--out", tmp_path / "no" / "x.csv")
-    locked = tmp_path / "locked.csv"
+    assert "make it first" in refused(command, *first, "--out", tmp_path / "no" / f"x{suffix}")
+    locked = tmp_path / f"locked{suffix}"
     locked.write_text("old")
     real = os.access
     monkeypatch.setattr(os, "access", lambda p, mode: Path(p) != locked and real(p, mode))
     assert "read-only" in refused(command, *first, "--out", locked)
     assert locked.read_text() == "old"
+
+
+def test_what_is_read_is_never_overwritten(refused, table, model, tmp_path):
+    copy = tmp_path / "t.csv"
+    copy.write_bytes(table.read_bytes())
+    line = refused("predict", model, copy, "--out", copy)
+    assert "which is being read; choose another name" in line
+    assert "which is being read" in refused("fit", copy, "--target", "kind", "--out", copy)
+    assert "which is being read" in refused("report", copy, "--target", "kind", "--out", copy)
+    assert copy.read_bytes() == table.read_bytes()
+    line = refused("report", copy, "--target", "kind", "--out", tmp_path / "x.pdf")
+    assert "must end in .html or .htm" in line
+    line = refused("fit", copy, "--target", "kind", "--out", tmp_path / "x.csv")
+    assert "is the name of a table; call a model something like model.coco" in line
+
+
+def test_a_target_of_identifiers_is_refused(refused, frame, tmp_path):
+    names = [f"n{i // 2}" if i < 40 else f"m{i}" for i in range(len(frame))]
+    frame.assign(name=names).to_csv(tmp_path / "t.csv", index=False)
+    line = refused("fit", tmp_path / "t.csv", "--target", "name", "--out", tmp_path / "m.coco")
+    assert "nearly every row would be a class of its own" in line
 
 
 def test_a_file_that_is_there_is_replaced(run, table, model, tmp_path):
@@ -159,16 +182,16 @@ def test_a_full_disk_is_told_and_leaves_nothing(
 
     monkeypatch.setattr(os, "fsync", full)
     first = [model, table] if command == "predict" else [table, "--target", "kind", "--epochs", 1]
-    line = refused(
-        command, *first, "--out", tmp_path / "x.html" if command == "report" else tmp_path / "x.csv"
-    )
+    suffix = {"fit": ".coco", "report": ".html"}.get(command, ".csv")
+    line = refused(command, *first, "--out", tmp_path / f"x{suffix}")
     assert "the disk is full" in line
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("command", ["fit", "evaluate", "report"])
 def test_ctrl_c_stops_at_once_and_leaves_nothing(table, tmp_path, command):
-    out = [] if command == "evaluate" else ["--out", str(tmp_path / "m.coco")]
+    name = "m.html" if command == "report" else "m.coco"
+    out = [] if command == "evaluate" else ["--out", str(tmp_path / name)]
     args = [command, str(table), "--target", "kind", "--epochs", "1000000", *out]
     code = (
         "import sys, cocoloss.training.trainer as t\n"

@@ -61,16 +61,18 @@ class Database:
         if self.is_file:
             self._check_place(create)
         self.engine = self._engine(read_only=self.is_file and not create)
+        self._patience: tuple[float, ...] = ()  # a wrong URL is told at once
         try:
             self._open(create)
         except BaseException:
             self.close()
             raise
+        self._patience = PATIENCE
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """Give a connection to read with."""
-        with self._explained(), self.engine.connect() as connection:
+        with self._explained(), self._again(self.engine.connect) as connection:
             yield connection
 
     def writing(self, work: Callable[[sa.Connection], Answer]) -> Answer:
@@ -79,15 +81,12 @@ class Database:
         The work may be done again if a server goes away in the middle, so it must be such that
         doing it twice is doing it once.
         """
-        for pause in (*PATIENCE, None):
-            try:
-                with self._explained(), self._writer().begin() as connection:
-                    return work(connection)
-            except _ServerGoneError as gone:
-                if pause is None:
-                    raise StoreError(str(gone)) from gone
-                time.sleep(pause)
-        raise AssertionError
+
+        def write() -> Answer:
+            with self.engine.execution_options(writes=True).begin() as connection:
+                return work(connection)
+
+        return self._again(write)
 
     def insert(self, table: sa.Table) -> Any:
         """Return an INSERT that has ``on_conflict_do_nothing`` and ``on_conflict_do_update``."""
@@ -99,8 +98,16 @@ class Database:
         """Let go of it."""
         self.engine.dispose()
 
-    def _writer(self) -> sa.Engine:
-        return self.engine.execution_options(writes=True)
+    def _again(self, work: Callable[[], Answer]) -> Answer:
+        """Do something, again and again while a server that we had is away."""
+        for pause in self._patience:
+            try:
+                with self._explained():
+                    return work()
+            except _ServerGoneError:
+                time.sleep(pause)
+        with self._explained():
+            return work()
 
     def _check_place(self, create: bool) -> None:
         path = Path(str(self.url.database))

@@ -175,6 +175,8 @@ def _folds(y: NDArray[Any], n_folds: int, seed: int) -> list[tuple[Any, Any]]:
 
 
 def _fit_in_lockstep(estimator: Any, X: Any, y: NDArray[Any], splits: list[Any]) -> list[Fitted]:
+    from cocoloss.estimators import stacking  # noqa: F401, PLC0415 - torch, before the clock runs
+
     result = cross_validate_lockstep(
         estimator,
         X,
@@ -215,11 +217,19 @@ def _measure(classifier: Any, X: Any, y: NDArray[Any], test: NDArray[np.intp]) -
         proba = np.clip(classifier.predict_proba(rows), 1e-15, None)  # a forest may say never
         proba /= proba.sum(axis=1, keepdims=True)
         measures["log_loss"] = log_loss(labels, proba, labels=classifier.classes_)
-    if hasattr(classifier, "heads_") and len(present) > 1:
+    if hasattr(classifier, "heads_") and _can_spread(labels):
         width = classifier._n_features_out // len(classifier.heads_)  # noqa: SLF001
         embedding = np.asarray(classifier.transform(rows), dtype=np.float64)
         first = embedding[:, :width] * np.sqrt(len(classifier.heads_))  # the first member's own
         measures["dispersity"] = dispersity(first, labels)
         collapse = neural_collapse(first, labels)
-        measures |= {"nc1": collapse.nc1, "nc2": collapse.nc2, "nc4": collapse.nc4}
+        measures |= {"nc1": collapse.nc1, "nc4": collapse.nc4}
+        if len(present) > 2:  # two points are always a simplex
+            measures["nc2"] = collapse.nc2
     return measures
+
+
+def _can_spread(labels: NDArray[Any]) -> bool:
+    """Return whether there are classes, and rows in each of them, to differ from each other."""
+    counts = np.unique(labels, return_counts=True)[1]
+    return len(counts) > 1 and counts.min() > 1

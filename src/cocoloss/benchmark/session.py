@@ -102,9 +102,20 @@ def prepare(
     CoCoError
         If a table cannot be read, or the spec asks for what there is not.
     """
-    tables = Tables(spec)
-    plan = make_plan(spec, tables.infos(on_table))
+    plan, tables = look(spec, on_table=on_table)
     return Session(plan, remainder(plan, store), store, tables)
+
+
+def look(spec: Spec, *, on_table: Callable[[str], object] | None = None) -> tuple[Plan, Tables]:
+    """Look at the tables and plan; nothing is made or written.
+
+    Raises
+    ------
+    CoCoError
+        As :func:`prepare`.
+    """
+    tables = Tables(spec)
+    return make_plan(spec, tables.infos(on_table)), tables
 
 
 def run_benchmark(spec: Spec, store: str | os.PathLike[str], **options: Any) -> Summary:
@@ -150,4 +161,4 @@ def find_own_models_here() -> None:
     """Let ``--model name=module:factory`` find a module of the current folder, here and there."""
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.insert(0, here)
+        sys.path.append(here)

@@ -6,7 +6,7 @@ from typing import Any
 from cocoloss.benchmark.keys import FAILED, OK
 from cocoloss.benchmark.store import OPEN, Store, now
 
-ALIVE = 60.0  # seconds since the last sign of life of a driver that is taken to be there
+ALIVE = 120.0  # seconds since the last sign of life of a driver that is taken to be there
 FAILURES = 20  # that are listed
 
 
@@ -16,8 +16,8 @@ def status_of(store: Store) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        name, spec_hash, kind; state: "running", "finished", "stopped" (by Ctrl-C) or "broken" (the
-        driver has gone without a word); tasks done, planned and by how they ended; units by how
+        name, spec_hash, kind; state: "running", "finished", "stopped" (by Ctrl-C) or "broken" (by
+        an error, or there is no sign of the driver); tasks done, planned and by how they ended; units by how
         they stand; the sum of seconds; failures; and of a running one what runs, and seconds left.
     """
     latest: dict[str, dict[str, Any]] = {}

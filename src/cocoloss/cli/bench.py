@@ -13,7 +13,6 @@ from cocoloss.cli.bench_report import report
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
-    from cocoloss.benchmark.session import Session
     from cocoloss.benchmark.spec import Spec
 
 NEEDED = {"sqlalchemy": "SQLAlchemy", "distributed": "dask", "optuna": "optuna"}
@@ -100,7 +99,8 @@ def run(
         --store postgresql://me@db.example.org/bench
     """
     _check_installed()
-    from cocoloss.benchmark.session import default_workers  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.plan import remainder  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.session import Session, default_workers, look  # noqa: PLC0415
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
 
     if scheduler is not None and workers is not None:
@@ -108,8 +108,9 @@ def run(
     at_once = None if scheduler else max(1, default_workers() if workers is None else workers)
     described = _read_spec(spec, models, datasets, time_limit)
     where = store or f"{described.name}.sqlite"
+    made, tables = look(described, on_table=bench_texts.say_table)
     with Store(where) as opened, _stopped_cleanly():
-        session = _prepare(described, opened)
+        session = Session(made, remainder(made, opened), opened, tables)
         if not as_json:
             bench_texts.say_what_is_left(session, at_once)
         progress = _progress(quiet=as_json)
@@ -146,14 +147,13 @@ def plan(
     that were measured.
     """
     _check_installed()
-    from cocoloss.benchmark.plan import make_plan, remainder  # noqa: PLC0415 - heavy
-    from cocoloss.benchmark.session import default_workers  # noqa: PLC0415
+    from cocoloss.benchmark.plan import remainder  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.session import default_workers, look  # noqa: PLC0415
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
-    from cocoloss.benchmark.tables import Tables  # noqa: PLC0415
 
     described = _read_spec(spec, models, datasets, time_limit)
     where = store or f"{described.name}.sqlite"
-    made = make_plan(described, Tables(described).infos(bench_texts.say_table))
+    made, _ = look(described, on_table=bench_texts.say_table)
     if "://" in where or Path(where).exists():
         with Store(where, create=False) as opened:
             left = remainder(made, opened)
@@ -262,12 +262,6 @@ def _read_spec(
     seconds = None if time_limit is None else check_seconds(time_limit, "--time-limit")
     find_own_models_here()
     return load_spec(path).changed(datasets=datasets, own=own, seconds_per_task=seconds)
-
-
-def _prepare(spec: "Spec", store: Any) -> "Session":
-    from cocoloss.benchmark.session import prepare  # noqa: PLC0415 - heavy
-
-    return prepare(spec, store, on_table=bench_texts.say_table)
 
 
 def _progress(*, quiet: bool) -> Any:

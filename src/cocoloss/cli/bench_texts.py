@@ -118,7 +118,7 @@ def print_status(one: dict[str, Any]) -> None:
     state = one["state"]
     if state == "broken":
         ago = readable_time(one["seconds_since_seen"])
-        state = f"broken off, last seen {ago} ago; run the same command to go on"
+        state = f"broken off, no sign of it for {ago}; run the same command to go on"
     elif state == "stopped":
         state = "stopped; run the same command to go on"
     elif state == "running":

@@ -55,9 +55,7 @@ def fit(
     """
     import time  # noqa: PLC0415
 
-    from cocoloss.files.whole import check_can_write  # noqa: PLC0415
-
-    check_can_write(out)  # before the work
+    options.check_out(out, [file], never=(".csv", ".tsv", ".gz", ".parquet", ".arff", ".txt"))
     table = options.read_labelled(file, target, drop, how)
     given = {"max_iter": epochs, "n_members": members}
     estimator = options.make_model(
@@ -69,7 +67,7 @@ def fit(
     )
     started = time.perf_counter()
     tuned: dict[str, Any] | None = None
-    with options.notes_for_warnings():
+    with options.notes_for_warnings(but=["dropped"]):  # which is told below
         if tune:
             tuned = _tune(estimator, table, tune, seed)
             estimator.set_params(**tuned["params"])
@@ -140,19 +138,24 @@ def _counts(y: Any) -> tuple[list[str], list[int]]:
     return [str(label) for label in labels.tolist()], counts.tolist()
 
 
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def _print(facts: dict[str, Any]) -> None:
     dropped = facts["dropped_columns"]
     classes = options.some_of(f"{name} ({count:,})" for name, count in facts["classes"].items())
     click.echo(f"rows      {facts['rows']:,}")
     used = facts["columns"] - len(dropped)
-    click.echo(f"columns   {used:,} used, as {facts['features']:,} numbers")
+    click.echo(f"columns   {used:,} used, as {_many(facts['features'], 'number')}")
     if dropped:
         click.echo(
             f"          left out: {options.some_of(f'{n} ({why})' for n, why in dropped.items())}"
         )
     click.echo(f"classes   {classes}")
     click.echo(
-        f"trained   {facts['members']} networks, {facts['epochs']} epochs, {facts['seconds']:.1f} s"
+        f"trained   {_many(facts['members'], 'network')}, {_many(facts['epochs'], 'epoch')}, "
+        f"{facts['seconds']:.1f} s"
     )
     if "tuned" in facts:
         tuned = facts["tuned"]

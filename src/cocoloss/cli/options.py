@@ -2,9 +2,10 @@
 
 import functools
 import json
+import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -20,6 +21,9 @@ MODELS = {  # option -> class of cocoloss.estimators
     "dr": "DotRegressionClassifier",
     "ce": "CrossEntropyClassifier",
 }
+MODEL_SUFFIX = ".coco"
+ALIKE = 30  # characters in which two warnings about the same thing agree
+FOR_PYTHON = re.compile(r" [^.,;]* by preprocess=.*\(from cocoloss\.preprocessing\)")
 SHOWN = 8  # names in a list before "and so many more"
 
 
@@ -99,6 +103,43 @@ def out_option(
     return click.option("--out", required=required, type=place, metavar=name, help=help)
 
 
+def check_out(
+    out: Path, inputs: Sequence[Path], *, suffixes: Sequence[str] = (), never: Sequence[str] = ()
+) -> None:
+    """Refuse, before the work, a place that cannot be written, or that holds what is being read.
+
+    Parameters
+    ----------
+    out : Path
+        Where the result goes.
+    inputs : sequence of Path
+        What is read.
+    suffixes, never : sequences of str
+        How the name may end, if that matters, and how it may not: a model is no table.
+    """
+    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+    from cocoloss.files.whole import check_can_write  # noqa: PLC0415
+
+    for path in inputs:
+        if out.exists() and path.exists() and out.samefile(path):
+            raise CoCoError(f"--out is {path}, which is being read; choose another name")
+    if suffixes and out.suffix.lower() not in suffixes and not out.is_dir():
+        raise CoCoError(f"{out} must end in {' or '.join(suffixes)}")
+    if out.suffix.lower() in never:
+        raise CoCoError(f"{out} is the name of a table; call a model something like model.coco")
+    check_can_write(out)
+
+
+def check_is_no_model(file: Path) -> None:
+    """Tell a model that is given in place of a table."""
+    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+
+    if file.suffix == MODEL_SUFFIX and file.is_file():
+        raise CoCoError(
+            f"{file} is a model, not a table; in `predict` and `embed` the model is first"
+        )
+
+
 def make_model(name: str, **options: Any) -> Any:
     """Return the classifier of an option of --model."""
     from cocoloss import estimators  # noqa: PLC0415 - heavy
@@ -111,6 +152,7 @@ def read_labelled(file: Path, target: str, drop: tuple[str, ...], how: dict[str,
     from cocoloss.data import read_table, split_target  # noqa: PLC0415 - heavy
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
 
+    check_is_no_model(file)
     frame = read_table(file, **how)
     lacking = [name for name in drop if name not in frame.columns]
     if lacking:
@@ -136,13 +178,22 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def notes_for_warnings() -> Iterator[None]:
-    """Show each warning once, as a note, after the work."""
+def notes_for_warnings(*, but: Sequence[str] = ()) -> Iterator[None]:
+    """Show warnings as notes, after the work, each once: folds differ in their examples only.
+
+    Parameters
+    ----------
+    but : sequence of str
+        How warnings begin that the command tells in its own way.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        note(text)
+    texts = [str(warning.message) for warning in caught]
+    alike = {text[:ALIKE]: text for text in reversed(texts) if not text.startswith(tuple(but))}
+    for text in reversed(alike.values()):
+        # What an argument in Python would do is of no use on a command line.
+        note(FOR_PYTHON.sub(" leave it out with --drop", text))
 
 
 def print_json(value: Any) -> None:

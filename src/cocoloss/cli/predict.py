@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 CHUNK_NUMBERS = 2**20  # numbers of a table held at once; embeddings and answers come on top
 FEWEST_ROWS = 1000
+DIGITS = 8  # of probabilities, behind the point
 MODEL = click.argument("model", type=click.Path(path_type=Path))
 KEEP = click.option(
     "--keep", multiple=True, metavar="COLUMN", help="Copy a column of the table, such as its id."
@@ -50,7 +51,7 @@ def predict(
         if proba:
             P = classifier.predict_proba(X)
             columns = {"prediction": classifier.classes_[P.argmax(axis=1)]}
-            columns |= dict(zip(names, P.T, strict=True))
+            columns |= dict(zip(names, P.T.round(DIGITS), strict=True))
         else:
             columns = {"prediction": classifier.predict(X)}
         if outliers:
@@ -84,8 +85,9 @@ def embed(
     def answer(classifier: Any, X: "pd.DataFrame") -> "pd.DataFrame":
         import pandas as pd  # noqa: PLC0415 - heavy
 
-        names = classifier.get_feature_names_out()
-        return pd.DataFrame(classifier.transform(X), columns=names, index=X.index)
+        embedding = classifier.transform(X)
+        names = [f"embedding_{j}" for j in range(embedding.shape[1])]
+        return pd.DataFrame(embedding, columns=names, index=X.index)
 
     _answer_rows(model, file, how, out, keep, answer, needs=[])
 
@@ -111,10 +113,10 @@ def _answer_rows(
     from cocoloss.data import iter_tables, write_table  # noqa: PLC0415 - heavy
     from cocoloss.estimators import load  # noqa: PLC0415
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-    from cocoloss.files.whole import check_can_write  # noqa: PLC0415
 
     if out is not None:
-        check_can_write(out)
+        options.check_out(out, [model, file])
+    options.check_is_no_model(file)
     classifier = load(model)
     for method, option in needs:
         if not hasattr(classifier, method):
@@ -136,7 +138,8 @@ def _answer_rows(
             for i, part in enumerate(answers()):
                 click.echo(part.to_csv(index=False, header=i == 0), nl=False)
         else:
-            write_table(answers(), out)
+            n_rows = write_table(answers(), out)
+            click.echo(f"wrote {out} ({n_rows:,} rows)", err=True)
 
 
 def _ahead(parts: Iterator["pd.DataFrame"]) -> Iterator["pd.DataFrame"]:

@@ -43,10 +43,9 @@ def report(
     cocoloss report customers.csv --target churned --out churn.html
     """
     from cocoloss.estimators.recording import record_fit  # noqa: PLC0415 - heavy
-    from cocoloss.files.whole import check_can_write  # noqa: PLC0415
     from cocoloss.report.run_report import write_run_report  # noqa: PLC0415
 
-    check_can_write(out)  # before the work
+    options.check_out(out, [file], suffixes=[".html", ".htm"])
     table = options.read_labelled(file, target, drop, how)
     given = {"embedding_dim": embedding_dim, "max_iter": epochs}
     estimator = options.make_model(

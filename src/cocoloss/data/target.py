@@ -42,7 +42,8 @@ def split_target(
     CoCoError
         If there is no such column or no other one, it has gaps, one class only, or does not
         look like classes. It does not if every value is different; or if its values are numbers,
-        more than 20 of them different, and some have fractions or more than half are different.
+        more than 20 of them different, and some have fractions or more than half are different. So
+        does text of which more than half, and more than 20, are different.
 
     Examples
     --------
@@ -129,6 +130,11 @@ def _check_classes(y: Any, target: str) -> None:
             f"it looks like an identifier or a quantity, not like classes"
         )
     if not types.is_numeric_dtype(y.dtype) or types.is_bool_dtype(y.dtype):
+        if n_classes > MANY_CLASSES and n_classes > len(y) / 2:
+            raise CoCoError(
+                f"column {target!r} holds {n_classes} different values in {len(y)} rows; nearly "
+                f"every row would be a class of its own: it looks like an identifier or a quantity"
+            )
         return
     fractions = types.is_float_dtype(y.dtype)
     if n_classes > MANY_CLASSES and (fractions or n_classes > len(y) / 2):

@@ -47,8 +47,8 @@ def verdict(record: RunRecord) -> str:
     gap = record.train_balanced_accuracy - record.balanced_accuracy
     if gap > BY_HEART:
         text += (
-            f" It knows its training rows by heart ({percent(record.train_balanced_accuracy)}): "
-            f"that does not carry over."
+            f" It knows its training rows better ({percent(record.train_balanced_accuracy)}); "
+            f"the difference does not carry over."
         )
     return text
 
