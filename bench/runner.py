@@ -12,15 +12,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import sqlalchemy as sa
+
+from cocoloss.benchmark import schema
 from cocoloss.benchmark.experiments import EXPERIMENTS
 from cocoloss.benchmark.export import fold_table
 from cocoloss.benchmark.keys import Result, Unit
 from cocoloss.benchmark.merge import take_rows
 from cocoloss.benchmark.plan import make_plan
+from cocoloss.benchmark.runbook import now
 from cocoloss.benchmark.session import Session, prepare, run_benchmark
 from cocoloss.benchmark.spec import Spec, load_spec
 from cocoloss.benchmark.status import status_of
-from cocoloss.benchmark.store import Store, now
+from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.worker import environment
 from timing import readable, save, show
 
@@ -109,15 +113,10 @@ def store(folder: Path) -> dict[str, float]:
         units = list(session.plan.units)
         opened.begin_run("large", spec, environment())
         filled = seconds_of(lambda: take_rows(opened, many_rows(units, spec)))
-        states = opened.open_units(units, spec.hash)
-        for unit in units[:-5]:  # five are left open: what they found is looked up again
-            states[unit.key] = "ok"
-        opened.database.writing(
-            lambda c: c.exec_driver_sql(
-                "UPDATE units SET status = 'ok' WHERE key NOT IN "  # noqa: S608 - our own keys
-                f"({', '.join(repr(unit.key) for unit in units[-5:])})"
-            )
-        )
+        opened.open_units(units, spec.hash)
+        left_open = [unit.key for unit in units[-5:]]  # what they found is looked up again
+        done = sa.update(schema.units).where(schema.units.c.key.not_in(left_open))
+        opened.database.writing(lambda c: c.execute(done.values(status="ok")))
     found = {"fill": filled, "open": seconds_of(lambda: Store(path).close())}
 
     def resume() -> None:

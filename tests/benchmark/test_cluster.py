@@ -5,12 +5,13 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bench_helpers import CountedTables, fake_spec, numbers, run_fake
 
-from cocoloss.benchmark import cluster
+from cocoloss.benchmark import cluster, dask_client
 from cocoloss.benchmark.cluster import DaskPool
 from cocoloss.benchmark.store import Store
 from cocoloss.exceptions import CoCoError
@@ -142,7 +143,7 @@ def test_a_scheduler_that_goes_ends_the_run_with_one_line(by_hand, store, tmp_pa
 
 
 def test_an_address_without_a_scheduler_is_told(monkeypatch):
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(dask_client, "CONNECT_SECONDS", 1)
     for address in ("tcp://127.0.0.1:1", "nonsense"):
         with pytest.raises(CoCoError, match=f"no Dask scheduler answers at {address}"):
             DaskPool("fake_experiment", fake_spec("good"), "test", scheduler=address)
@@ -152,3 +153,25 @@ def test_without_dask_the_way_out_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(CoCoError, match=r"pip install 'cocoloss\[benchmark\]'"):
         DaskPool("fake_experiment", fake_spec("good"), "test")
+
+
+class OtherVersion:
+    def run(self, asked):
+        return {"tcp://10.0.0.7:1": replace(asked(), versions={"cocoloss": "0.0.1"})}
+
+
+class NothingInstalled:
+    def run(self, asked):
+        raise ModuleNotFoundError("No module named 'cocoloss'")
+
+
+@pytest.mark.parametrize(
+    ("client", "message"),
+    [
+        (OtherVersion(), r"worker tcp://10\.0\.0\.7:1 has cocoloss 0\.0\.1, here is .*; install"),
+        (NothingInstalled(), "the workers of here cannot import cocoloss .*; install the same"),
+    ],
+)
+def test_workers_with_another_version_or_none_are_refused(client, message):
+    with pytest.raises(CoCoError, match=message):
+        dask_client.check_workers(client, "here")

@@ -11,8 +11,9 @@ from bench_helpers import FakeTables, fake_spec, numbers, run_fake
 from cocoloss.benchmark.export import export, fold_table, task_table
 from cocoloss.benchmark.keys import Result, Unit
 from cocoloss.benchmark.merge import merge
+from cocoloss.benchmark.runbook import now
 from cocoloss.benchmark.status import status_of
-from cocoloss.benchmark.store import Store, now
+from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.worker import Environment, Finished
 from cocoloss.exceptions import CoCoError
 
@@ -130,8 +131,12 @@ def test_units_stand_open_until_they_end(store):
     assert store.open_units([one, two], SPEC.hash) == {one.key: "ok", two.key: "failed"}
     row = store.planned(SPEC.hash)[0]
     assert (row["dataset"], row["tasks"], row["info"]["n_rows"]) == ("a", 4, 100)
-    store.reopen_failed(SPEC.hash)
-    assert store.unit_states(SPEC.hash) == {one.key: "ok", two.key: "open"}
+    assert store.open_units([one], SPEC.hash, retry_failed=True) == {
+        one.key: "ok",
+        two.key: "failed",  # it is not among those that are to be done
+    }
+    both = store.open_units([one, two], SPEC.hash, retry_failed=True)
+    assert both == {one.key: "ok", two.key: "open"}
 
 
 def test_a_changed_table_opens_its_unit_and_outdates_what_it_found(store):

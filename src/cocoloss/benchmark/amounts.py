@@ -53,7 +53,7 @@ def readable_time(seconds: float) -> str:
     Examples
     --------
     >>> readable_time(0.25), readable_time(75), readable_time(7200), readable_time(200_000)
-    ('0.25 s', '1 min 15 s', '2 h', '2 d 8 h')
+    ('0.25 s', '1 min 15 s', '2 h', '2 d 7 h')
     """
     if seconds < 0.01:
         return "0 s"

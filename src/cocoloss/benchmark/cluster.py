@@ -6,37 +6,34 @@ that goes with the only copy costs another unpacking. No shared disk is needed.
 """
 
 import asyncio
-import logging
 import os
 import pickle
 import queue
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from cocoloss.benchmark.amounts import readable_time
+from cocoloss.benchmark.dask_client import (
+    changed_dask,
+    check_workers,
+    connect,
+    load_dask,
+    start_cluster,
+)
 from cocoloss.benchmark.keys import TIMEOUT, Result, Task
 from cocoloss.benchmark.pool import Running
 from cocoloss.benchmark.spec import Spec
 from cocoloss.benchmark.worker import Finished, died, environment, one_line, run_task
 from cocoloss.exceptions import CoCoError
 
-CONNECT_SECONDS = 15
 STARTS = 4  # workers that may go while a task runs before the task is held to be the cause
 SENDS = 20  # times that a task is sent at most, whatever the cause
 GRACE = 5.0  # seconds after the time limit in which a task may still end by itself
 LOOK_EVERY = 2.0  # seconds between two looks at who works
 MISSED_AFTER = 20.0  # seconds in which a worker of ours may come back by itself
-
-SETTINGS = {
-    # A worker of ours that dies again and again is started again and again.
-    "distributed.deploy.lost-worker-timeout": "1000 days",
-    # Tables are large, and sent on purpose.
-    "distributed.admin.large-graph-warning-threshold": "1 TB",
-}
 
 
 @dataclass
@@ -95,34 +92,33 @@ class DaskPool:
     ) -> None:
         self.module, self.spec, self.run_id = module, spec, run_id
         self.name = scheduler or "this machine"
-        self._dask, self._distributed = load_dask()
-        self._gone = (asyncio.CancelledError, self._distributed.client.FutureCancelledError)
+        _, distributed = load_dask()
+        self._gone = (asyncio.CancelledError, distributed.client.FutureCancelledError)
+        self._killed = distributed.scheduler.KilledWorker
         self._ended: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._sent: dict[str, _Sent] = {}
         self._tables: dict[str, tuple[Any, Any]] = {}  # fingerprint -> (bytes, future)
         self._topic = f"cocoloss-{run_id}"
-        self._cluster: Any = None
-        self._foreign = scheduler is not None
+        self._cluster: Any = None  # only if it is ours
         self.n_workers = workers
-        self._changed = ExitStack()  # what is changed in Dask for as long as the pool lives
-        self._changed.enter_context(self._dask.config.set(SETTINGS))
-        self._changed.enter_context(_quiet_dask())
-        try:
-            self._client = self._connect(scheduler) if scheduler else self._start(workers)
-        except BaseException:
-            self._changed.close()
-            raise
         self._looked = -LOOK_EVERY
-        self._complete = time.monotonic()  # when all workers of ours were there
+        self._held = ExitStack()  # what is let go in the end, the last first
         try:
+            self._held.enter_context(changed_dask())
+            if scheduler is None:
+                self._cluster = start_cluster(workers)
+                self._held.callback(self._cluster.close, timeout=5)
+            self._client = connect(scheduler or self._cluster)
+            self._held.callback(self._client.close, timeout=5)
             for file in files or []:
                 self._client.upload_file(file)
-            if self._foreign:
-                self._check_workers()
+            if scheduler is not None:
+                check_workers(self._client, scheduler)
             self._client.subscribe_topic(self._topic, self._on_start)
         except BaseException:
-            self.close()
+            self._held.close()
             raise
+        self._complete = time.monotonic()  # when all workers of ours were there
 
     def share(self, fingerprint: str, table: Any) -> None:
         """Send a table to the scheduler, which hands it to the workers that need it."""
@@ -168,51 +164,7 @@ class DaskPool:
             if futures and self._client.status == "running":
                 self._client.cancel(futures, force=True)
         finally:
-            self._client.close(timeout=5)
-            if self._cluster is not None:
-                self._cluster.close(timeout=5)
-            self._changed.close()
-
-    def _start(self, workers: int) -> Any:
-        try:
-            self._cluster = self._distributed.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",  # any port: several benchmarks may run at once
-                silence_logs=logging.CRITICAL,
-                preload=[run_task.__module__],
-            )
-            return self._distributed.Client(self._cluster, set_as_default=False)
-        except (OSError, RuntimeError) as error:
-            raise CoCoError(f"cannot start workers on this machine: {one_line(error)}") from error
-
-    def _connect(self, scheduler: str) -> Any:
-        options = {"timeout": CONNECT_SECONDS, "set_as_default": False}
-        try:
-            return self._distributed.Client(scheduler, **options)
-        except (OSError, ValueError, TimeoutError) as error:
-            raise CoCoError(
-                f"no Dask scheduler answers at {scheduler}; start one with `dask scheduler` and "
-                f"workers with `dask worker {scheduler} --nthreads 1`"
-            ) from error
-
-    def _check_workers(self) -> None:
-        """Refuse a cluster whose workers could run nothing, or something else."""
-        remedy = "install the same version of 'cocoloss[benchmark]' there"
-        try:
-            found = self._client.run(environment)
-        except Exception as error:
-            raise CoCoError(
-                f"the workers of {self.name} cannot import cocoloss as it is here "
-                f"({one_line(error)}); {remedy}"
-            ) from error
-        ours = environment().versions["cocoloss"]
-        for worker, theirs in found.items():
-            version = theirs.versions["cocoloss"]
-            if version != ours:
-                raise CoCoError(f"worker {worker} has cocoloss {version}, here is {ours}; {remedy}")
+            self._held.close()
 
     def _send_table(self, fingerprint: str, packed: bytes) -> Any:
         # A name of its own each time, so that what the scheduler has forgotten can be sent again.
@@ -256,7 +208,7 @@ class DaskPool:
         if sent is None or (isinstance(value, _Lost) and value.future is not sent.future):
             return None
         if isinstance(value, _Lost):
-            killed = isinstance(value.error, self._distributed.scheduler.KilledWorker)
+            killed = isinstance(value.error, self._killed)
             gone = isinstance(value.error, self._gone)
             if gone:
                 self._check_scheduler()
@@ -304,7 +256,7 @@ class DaskPool:
         self._looked = now
         self._check_scheduler()
         present = sum(self._client.ncores().values())  # tasks that run at once
-        if self._foreign:
+        if self._cluster is None:
             self.n_workers = present
         elif present >= self.n_workers:
             self._complete = now
@@ -315,32 +267,6 @@ class DaskPool:
     def _check_scheduler(self) -> None:
         if self._client.status != "running":
             raise CoCoError(f"lost the scheduler at {self.name}; run the same command to go on")
-
-
-def load_dask() -> tuple[Any, Any]:
-    """Import Dask and its distributed half, or say how to get them."""
-    try:
-        import dask  # noqa: PLC0415 - optional, and heavy
-        import distributed  # noqa: PLC0415
-    except ImportError as error:
-        raise CoCoError(
-            "workers need dask, which is not installed; pip install 'cocoloss[benchmark]'"
-        ) from error
-    return dask, distributed
-
-
-@contextmanager
-def _quiet_dask() -> Iterator[None]:
-    """Keep Dask from logging: a worker that dies is our business, and what matters we say."""
-    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
-    levels = {name: logging.getLogger(name).level for name in names}
-    for name in names:
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
 
 
 async def _end_process(dask_worker: Any) -> None:

@@ -73,9 +73,9 @@ class Task:
     --------
     >>> task = Task("accuracy", "iris", "coco", "trial", "3", {"epochs": 5})
     >>> task.key
-    'accuracy/iris/coco/trial/3/7d09de2cf1ad7e76'
+    'accuracy/iris/coco/trial/3/71d541edbc4f9f32'
     >>> task.seed
-    1127637188
+    383056602
     """
 
     experiment: str
@@ -161,7 +161,7 @@ class Unit:
         --------
         >>> unit = Unit("accuracy", "iris", "rf", TableInfo("iris", 150, 4, 3, "ab12"), 3, 1.5)
         >>> unit.task("fold", 2).key
-        'accuracy/iris/rf/fold/2/c6d2a5d6b1bb4cee'
+        'accuracy/iris/rf/fold/2/96e91884d6899379'
         """
         return Task(
             self.experiment,

@@ -9,8 +9,9 @@ import sqlalchemy as sa
 
 from cocoloss.benchmark.export import read_tasks
 from cocoloss.benchmark.keys import OK
+from cocoloss.benchmark.runbook import UNIT, batches
 from cocoloss.benchmark.schema import COLUMNS, results, runs, units
-from cocoloss.benchmark.store import UNIT, Store, batches
+from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.worker import Environment
 
 FILES = (".csv", ".parquet")

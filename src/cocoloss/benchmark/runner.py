@@ -123,6 +123,7 @@ class Runner:
         self._active: list[_Active] = []
         self._ready: deque[tuple[_Active, Task]] = deque()
         self._flying: dict[str, tuple[_Active, Task]] = {}
+        self._shared: set[str] = set()  # fingerprints of tables that the pool has
         self._signed = 0.0
 
     def run(self, pool: Pool) -> Summary:
@@ -159,9 +160,7 @@ class Runner:
         return self.summary
 
     def _go_through(self) -> None:
-        if self.retry_failed:
-            self.store.reopen_failed(self._hash)
-        states = self.store.open_units(self.planned, self._hash)
+        states = self.store.open_units(self.planned, self._hash, retry_failed=self.retry_failed)
         done = {unit.key: unit.tasks for unit in self.planned if states[unit.key] != "open"}
         self.listener.begin(self.planned, done)
         waiting = deque(unit for unit in self.planned if unit.key not in done)
@@ -181,19 +180,23 @@ class Runner:
         room = self.pool.n_workers + max(1, self.pool.n_workers // 4)
         while len(self._flying) < room:
             if self._ready:
-                active, task = self._ready.popleft()
-                self._flying[task.key] = (active, task)
-                self.pool.submit(task, active.unit.info.fingerprint)
+                self._submit(*self._ready.popleft())
             elif waiting:
                 self._begin(waiting.popleft(), n_open=len(waiting) + len(self._active) + 1)
             else:
                 return
 
+    def _submit(self, active: _Active, task: Task) -> None:
+        fingerprint = active.unit.info.fingerprint
+        if fingerprint not in self._shared:  # what the store knows needs no table
+            self.pool.share(fingerprint, self.tables.load(active.unit.dataset))
+            self._shared.add(fingerprint)
+        self._flying[task.key] = (active, task)
+        self.pool.submit(task, fingerprint)
+
     def _begin(self, unit: Unit, n_open: int) -> None:
         parallel = self.spec.tuning.parallel or max(1, self.pool.n_workers // n_open)
-        steps = self._experiment.drive(unit, self.spec, parallel=parallel)
-        self.pool.share(unit.info.fingerprint, self.tables.load(unit.dataset))
-        active = _Active(unit, steps)
+        active = _Active(unit, self._experiment.drive(unit, self.spec, parallel=parallel))
         self._active.append(active)
         self._advance(active, None)
 
@@ -257,6 +260,7 @@ class Runner:
         self._uses[unit.info.fingerprint] -= 1
         if not self._uses[unit.info.fingerprint]:
             self.pool.forget(unit.info.fingerprint)
+            self._shared.discard(unit.info.fingerprint)
 
     def _sign(self) -> None:
         running = self.pool.running()

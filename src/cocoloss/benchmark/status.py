@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from cocoloss.benchmark.keys import FAILED, OK
-from cocoloss.benchmark.store import OPEN, Store, now
+from cocoloss.benchmark.runbook import OPEN, now
+from cocoloss.benchmark.store import Store
 
 ALIVE = 120.0  # seconds since the last sign of life of a driver that is taken to be there
 FAILURES = 20  # that are listed
@@ -17,8 +18,9 @@ def status_of(store: Store) -> list[dict[str, Any]]:
     -------
     list of dict
         name, spec_hash, kind; state: "running", "finished", "stopped" (by Ctrl-C) or "broken" (by
-        an error, or there is no sign of the driver); tasks done, planned and by how they ended; units by how
-        they stand; the sum of seconds; failures; and of a running one what runs, and seconds left.
+        an error, or there is no sign of the driver); tasks done, planned and by how they ended;
+        units by how they stand; the sum of seconds; failures; and of a running one what runs, and
+        seconds left.
     """
     latest: dict[str, dict[str, Any]] = {}
     for run in store.runs():

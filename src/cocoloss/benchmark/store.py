@@ -6,24 +6,19 @@ started again, end with the same rows as one that was left alone.
 """
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from itertools import islice
-from typing import Any, NamedTuple, Self, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from cocoloss.benchmark.database import Database
-from cocoloss.benchmark.keys import FAILED, OK, Result, Task, Unit
-from cocoloss.benchmark.schema import COLUMNS, environments, results, runs, units
-from cocoloss.benchmark.spec import Spec
-from cocoloss.benchmark.worker import Environment, Finished
+from cocoloss.benchmark.keys import OK, Result, Task, Unit
+from cocoloss.benchmark.runbook import OPEN, RunBook, batches, now
+from cocoloss.benchmark.schema import COLUMNS, results
+from cocoloss.benchmark.worker import Finished
 
-OPEN = "open"
+__all__ = ["OPEN", "TUNING", "Count", "Store"]
+
 TUNING = "trial"  # the stage that is not reported
-AT_ONCE = 500  # keys in one question
-UNIT = ["spec_hash", "dataset", "model"]
-Item = TypeVar("Item")
 
 
 class Count(NamedTuple):
@@ -37,7 +32,7 @@ class Count(NamedTuple):
     seconds: float
 
 
-class Store:
+class Store(RunBook):
     """Results of benchmarks, in a SQLite file or a PostgreSQL database.
 
     Parameters
@@ -62,22 +57,8 @@ class Store:
     """
 
     def __init__(self, where: str | os.PathLike[str], *, create: bool = True) -> None:
-        self.database = Database(where, create=create)
-        self.name = self.database.name
-        self._environments: set[str] = set()  # digests known to be there
+        super().__init__(where, create=create)
         self._record = self._recording()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the database."""
-        self.database.close()
-
-    # What tasks found
 
     def find(self, keys: Iterable[str]) -> dict[str, Result]:
         """Return what is known of these tasks, by key; failures too."""
@@ -173,176 +154,6 @@ class Store:
             order = [results.c[name] for name in ("dataset", "model", "stage", "key")]
             streamed = connection.execution_options(yield_per=1000).execute(query.order_by(*order))
             yield from map(dict, streamed.mappings())
-
-    def environments(self) -> dict[str, Environment]:
-        """Return where tasks ran, by digest."""
-        query = sa.select(environments.c.machine, environments.c.versions)
-        with self.database.reading() as connection:
-            found = [Environment(*row) for row in connection.execute(query)]
-        return {environment.digest: environment for environment in found}
-
-    def keep_environment(self, connection: sa.Connection, environment: Environment) -> None:
-        """Keep a place where something ran, as part of a transaction."""
-        if environment.digest not in self._environments:
-            statement = self.database.insert(environments).values(
-                digest=environment.digest, **vars(environment)
-            )
-            connection.execute(statement.on_conflict_do_nothing(index_elements=["digest"]))
-
-    # What is to be done
-
-    def open_units(self, planned: Sequence[Unit], spec_hash: str) -> dict[str, str]:
-        """Say what is going to be done, and return how each unit stands, by key.
-
-        A unit whose table or model has changed is open again, and what it found is not current.
-        """
-        rows = [
-            {
-                "key": unit.key,
-                "spec_hash": spec_hash,
-                **{name: getattr(unit, name) for name in ("experiment", "dataset", "model")},
-                "fingerprint": unit.info.fingerprint,
-                "tasks": unit.tasks,
-                "seconds": unit.seconds,
-                "info": vars(unit.info),
-                "status": OPEN,
-                "error": "",
-            }
-            for unit in planned
-        ]
-
-        def write(connection: sa.Connection) -> None:
-            statement = self.database.insert(units)
-            new = statement.excluded
-            change: dict[str, Any] = {
-                name: new[name] for name in ("key", "fingerprint", "tasks", "seconds", "info")
-            }
-            for name in ("status", "error"):
-                change[name] = sa.case((units.c.key == new.key, units.c[name]), else_=new[name])
-            if rows:
-                self._outdate(connection, rows, spec_hash)
-                connection.execute(
-                    statement.on_conflict_do_update(index_elements=UNIT, set_=change), rows
-                )
-
-        self.database.writing(write)
-        return self.unit_states(spec_hash)
-
-    def unit_states(self, spec_hash: str) -> dict[str, str]:
-        """Return "open", "ok" or "failed" by key of unit."""
-        return {row["key"]: row["status"] for row in self.planned(spec_hash)}
-
-    def planned(self, spec_hash: str) -> list[dict[str, Any]]:
-        """Return the units of a spec: dataset, model, tasks, seconds, status, error and more."""
-        query = sa.select(units).where(units.c.spec_hash == spec_hash)
-        with self.database.reading() as connection:
-            rows = connection.execute(query.order_by(units.c.dataset, units.c.model)).mappings()
-            return [dict(row) for row in rows]
-
-    def end_unit(self, unit: Unit, spec_hash: str, error: str, keys: Collection[str]) -> None:
-        """Remember that a unit has come to its end, and which results led there.
-
-        Parameters
-        ----------
-        unit : Unit
-        spec_hash : str
-        error : str
-            The first thing that failed, or nothing.
-        keys : set of str
-            Of the tasks that were gone through. Earlier results of the unit that are not among
-            them are not current any more.
-        """
-        of_unit = (
-            results.c.spec_hash == spec_hash,
-            results.c.dataset == unit.dataset,
-            results.c.model == unit.model,
-        )
-
-        def write(connection: sa.Connection) -> None:
-            ended = sa.update(units).where(units.c.key == unit.key)
-            connection.execute(ended.values(status=FAILED if error else OK, error=error))
-            known = connection.execute(sa.select(results.c.key, results.c.current).where(*of_unit))
-            wrong = [key for key, current in known if current != (key in keys)]
-            for some in batches(wrong):
-                connection.execute(
-                    sa.update(results)
-                    .where(results.c.key.in_(some))
-                    .values(current=sa.not_(results.c.current))
-                )
-
-        self.database.writing(write)
-
-    def reopen_failed(self, spec_hash: str) -> None:
-        """Forget that units failed; their failed tasks stay until they are done again."""
-        change = sa.update(units).where(units.c.spec_hash == spec_hash, units.c.status == FAILED)
-        self.database.writing(lambda c: c.execute(change.values(status=OPEN, error="")))
-
-    def _outdate(
-        self, connection: sa.Connection, rows: list[dict[str, Any]], spec_hash: str
-    ) -> None:
-        """Mark what changed units found before."""
-        query = sa.select(units.c.dataset, units.c.model, units.c.key)
-        known = connection.execute(query.where(units.c.spec_hash == spec_hash))
-        keys = {(dataset, model): key for dataset, model, key in known}
-        for row in rows:
-            if keys.get((row["dataset"], row["model"]), row["key"]) != row["key"]:
-                of_unit = (results.c[name] == row[name] for name in UNIT)
-                connection.execute(sa.update(results).where(*of_unit).values(current=False))
-
-    # Who does it
-
-    def begin_run(self, run_id: str, spec: Spec, environment: Environment) -> None:
-        """Note that a driver has started."""
-        row = {
-            "id": run_id,
-            "name": spec.name,
-            "spec_hash": spec.hash,
-            "spec": spec.content(),
-            "environment": environment.digest,
-            "state": "running",
-            "started_at": now(),
-            "seen_at": now(),
-            "progress": {},
-        }
-
-        def write(connection: sa.Connection) -> None:
-            self.keep_environment(connection, environment)
-            connection.execute(self.database.insert(runs).values(row).on_conflict_do_nothing())
-
-        self.database.writing(write)
-
-    def sign_of_life(
-        self, run_id: str, progress: Mapping[str, Any], state: str = "running"
-    ) -> None:
-        """Note that the driver is there, what it does, and at last how it ended."""
-        change = sa.update(runs).where(runs.c.id == run_id)
-        values = {"seen_at": now(), "progress": dict(progress), "state": state}
-        self.database.writing(lambda c: c.execute(change.values(values)))
-
-    def runs(self) -> list[dict[str, Any]]:
-        """Return all starts of a driver, the earliest first; times are UTC."""
-        order = (runs.c.started_at, runs.c.id)
-        with self.database.reading() as connection:
-            rows = connection.execute(sa.select(runs).order_by(*order)).mappings()
-            return [dict(row) for row in rows]
-
-
-def batches(items: Iterable[Item], size: int = AT_ONCE) -> Iterator[list[Item]]:
-    """Give lists of so many items each.
-
-    Examples
-    --------
-    >>> list(batches("abcde", 2))
-    [['a', 'b'], ['c', 'd'], ['e']]
-    """
-    rest = iter(items)
-    while batch := list(islice(rest, size)):
-        yield batch
-
-
-def now() -> datetime:
-    """Return the time in UTC."""
-    return datetime.now(UTC).replace(tzinfo=None)
 
 
 def _current(spec_hash: str) -> tuple[sa.ColumnElement[bool], ...]:

@@ -6,9 +6,10 @@ from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
-# Multiplications of one matrix product from which a second thread pays for itself. Below, threads
-# wait for each other longer than they work, and on a busy machine many times as long.
-WORTH_A_THREAD = 30_000_000
+# Multiplications of one step from which a second thread is worth its risk. On idle cores it pays
+# from some 3e7 on, by a third; on busy ones the threads wait for each other, and ten folds that
+# take 3 s on one thread were seen to take 130 s on two.
+WORTH_A_THREAD = 1_000_000_000
 
 
 @contextmanager

@@ -1,0 +1,112 @@
+"""The way to a Dask cluster: started here or found elsewhere, quiet, and fit for the work."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cocoloss.benchmark.worker import environment, one_line, run_task
+from cocoloss.exceptions import CoCoError
+
+CONNECT_SECONDS = 15
+SETTINGS = {
+    # A worker of ours that dies again and again is started again and again.
+    "distributed.deploy.lost-worker-timeout": "1000 days",
+    # Tables are large, and sent on purpose.
+    "distributed.admin.large-graph-warning-threshold": "1 TB",
+}
+
+
+def load_dask() -> tuple[Any, Any]:
+    """Import Dask and its distributed half, or say how to get them."""
+    try:
+        import dask  # noqa: PLC0415 - optional, and heavy
+        import distributed  # noqa: PLC0415
+    except ImportError as error:
+        raise CoCoError(
+            "workers need dask, which is not installed; pip install 'cocoloss[benchmark]'"
+        ) from error
+    return dask, distributed
+
+
+def start_cluster(workers: int) -> Any:
+    """Start workers on this machine, one thread each.
+
+    Raises
+    ------
+    CoCoError
+        If they cannot be started.
+    """
+    _, distributed = load_dask()
+    try:
+        return distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",  # any port: several benchmarks may run at once
+            silence_logs=logging.CRITICAL,
+            preload=[run_task.__module__],
+        )
+    except (OSError, RuntimeError) as error:
+        raise CoCoError(f"cannot start workers on this machine: {one_line(error)}") from error
+
+
+def connect(scheduler: Any) -> Any:
+    """Return a client of a cluster, or of the address of one.
+
+    Raises
+    ------
+    CoCoError
+        If no scheduler answers.
+    """
+    _, distributed = load_dask()
+    try:
+        return distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise CoCoError(
+            f"no Dask scheduler answers at {scheduler}; start one with `dask scheduler` and "
+            f"workers with `dask worker {scheduler} --nthreads 1`"
+        ) from error
+
+
+def check_workers(client: Any, name: str) -> None:
+    """Refuse a cluster whose workers could run nothing, or something else.
+
+    Raises
+    ------
+    CoCoError
+        If a worker has no cocoloss, or another version than there is here.
+    """
+    remedy = "install the same version of 'cocoloss[benchmark]' there"
+    try:
+        found = client.run(environment)
+    except Exception as error:
+        raise CoCoError(
+            f"the workers of {name} cannot import cocoloss as it is here ({one_line(error)}); "
+            f"{remedy}"
+        ) from error
+    ours = environment().versions["cocoloss"]
+    for worker, theirs in found.items():
+        version = theirs.versions["cocoloss"]
+        if version != ours:
+            raise CoCoError(f"worker {worker} has cocoloss {version}, here is {ours}; {remedy}")
+
+
+@contextmanager
+def changed_dask() -> Iterator[None]:
+    """Set what is set in Dask for the time of a benchmark, and keep it from logging.
+
+    A worker that dies is our business; what matters, we say.
+    """
+    dask, _ = load_dask()
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    levels = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        with dask.config.set(SETTINGS):
+            yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
