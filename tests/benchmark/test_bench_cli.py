@@ -81,6 +81,18 @@ def test_plan_run_status_and_export_follow_each_other(folder):
     assert table.groupby(["dataset", "model"])["balanced_accuracy"].count().tolist() == [2, 3, 2, 3]
 
 
+def test_tables_are_read_from_where_one_says(folder):
+    (folder / "elsewhere").mkdir()
+    Path("tables").mkdir()
+    Path("tables/mine.csv").write_text("a,b,target\n" + "1,2,x\n3,4,y\n" * 10)
+    Path("tiny.toml").rename("elsewhere/tiny.toml")
+    spec = Path("elsewhere/tiny.toml")
+    spec.write_text(spec.read_text().replace('datasets = ["iris", "wine"]', ""))
+    planned = json.loads(bench("plan", spec, "--data", "folder:tables", "--json").stdout)
+    assert {unit["dataset"] for unit in planned["units"]} == {"mine"}
+    assert planned["spec_hash"] == load_spec(spec).hash
+
+
 def test_failures_are_retried_when_asked_for(folder):
     bench("run", "tiny.toml", "--workers", 0)
     (folder / "mended").touch()

@@ -54,6 +54,13 @@ def test_networks_train_as_the_paper_says(name):
     assert params["random_state"] == 7
 
 
+@pytest.mark.parametrize("name", ["coco", "coco-w", "coco-balanced", "coco-s0.25", "dr", "ce-w"])
+def test_batches_are_drawn_alike_for_all_losses(name):
+    model = find_model(name).make(4, 30, {"batch_size": 16}, 0)
+    model._seed = 0
+    assert not model._make_design(4, 30).schedule.pair_rows
+
+
 def test_dot_regression_on_the_sphere_knows_three_classes(iris):
     def score(name):
         model = MODELS[name].make(4, 3, {"max_iter": 100}, 0).fit(*iris)

@@ -441,3 +441,14 @@ def test_two_hundred_classes():
     X = centres[y] + rng.normal(size=(1200, 20))
     classifier = CoCoClassifier(random_state=0, max_iter=30, n_members=2).fit(X, y)
     assert classifier.score(centres, np.arange(200)) > 0.9
+
+
+def test_only_the_loss_that_learns_from_pairs_draws_them():
+    def pairs(classifier):
+        model = classifier(batch_size=16)
+        model._seed = 0
+        return model._make_design(4, 30).schedule.pair_rows
+
+    assert pairs(CoCoClassifier)
+    assert not pairs(DotRegressionClassifier)
+    assert not pairs(CrossEntropyClassifier)

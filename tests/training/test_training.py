@@ -55,26 +55,26 @@ def test_the_optimiser_is_torchs_adamw(fused, weight_decay):
     torch.testing.assert_close(parameters, expected.detach())
 
 
-@given(st.integers(1, 60), st.integers(1, 20), st.integers(1, 30), st.integers(0, 100))
+@given(st.integers(1, 60), st.integers(1, 20), st.booleans(), st.integers(0, 100))
 @settings(max_examples=50, deadline=None)
-def test_every_row_is_drawn_once_an_epoch(n, n_classes, batch_size, seed):
+def test_every_row_is_drawn_once_an_epoch(n, n_classes, in_pairs, seed):
     rng = np.random.default_rng(seed)
     rows = rng.choice(1000, n, replace=False)
-    sampler = BatchSampler(rows, rng.integers(0, n_classes, n), batch_size, n_classes, rng)
+    sampler = BatchSampler(rows, rng.integers(0, n_classes, n), rng, in_pairs=in_pairs)
     assert sorted(sampler.draw()) == sorted(rows)
 
 
-def test_small_batches_of_many_classes_hold_pairs():
+def test_batches_of_pairs_hold_every_class_twice_or_not_at_all():
     labels = np.repeat(np.arange(100), 4)
-    sampler = BatchSampler(np.arange(400), labels, 20, 100, np.random.default_rng(0))
+    sampler = BatchSampler(np.arange(400), labels, np.random.default_rng(0), in_pairs=True)
     for batch in sampler.draw().reshape(-1, 20):
         _, counts = np.unique(labels[batch], return_counts=True)
         assert counts.min() >= 2
 
 
-def test_large_batches_are_plain_permutations():
+def test_batches_are_plain_permutations_unless_in_pairs():
     labels = np.arange(400) % 4
-    sampler = BatchSampler(np.arange(400), labels, 64, 4, np.random.default_rng(0))
+    sampler = BatchSampler(np.arange(400), labels, np.random.default_rng(0))
     expected = np.random.default_rng(0).permutation(400)
     assert np.array_equal(sampler.draw(), expected)
 

@@ -32,6 +32,16 @@ from cocoloss.exceptions import CoCoError
 TREES = 500
 
 
+class ShuffledCoCoClassifier(CoCoClassifier):
+    """CoCo on batches that are drawn as those of the other losses: shuffled, not in pairs.
+
+    NOTE[PAPER]: how batches are drawn is not said. Pairs of one class, as the classifier has them
+    by default where batches are small for the number of classes, would be a favour to CoCo.
+    """
+
+    _pairs_rows = False
+
+
 def tempered_coco(exponent: float) -> type[CoCoClassifier]:
     r"""Return a CoCo classifier whose rows weigh :math:`\pi_c^{-s}` in the loss.
 
@@ -45,7 +55,7 @@ def tempered_coco(exponent: float) -> type[CoCoClassifier]:
     True
     """
 
-    class TemperedCoCoClassifier(CoCoClassifier):
+    class TemperedCoCoClassifier(ShuffledCoCoClassifier):
         def _loss_weights(
             self, labels: NDArray[np.int64], weights: NDArray[np.float64]
         ) -> NDArray[np.float64]:
@@ -147,10 +157,10 @@ def _peer(make: Callable[..., Any], space: Space, t: int, class_weight: str | No
 # floor and shrinkage of the covariances), the largest logit, the largest inner product. The forms
 # with -w are not in the paper: they count classes alike, as balanced accuracy does.
 MODELS: dict[str, ModelKind] = {
-    "coco": _tuned_network(CoCoClassifier, loss="auto", priors="empirical"),
-    "coco-w": _tuned_network(CoCoClassifier, loss="auto", priors="uniform", weighted=True),
-    "coco-plain": _tuned_network(CoCoClassifier, loss="coco", priors="empirical"),
-    "coco-balanced": _tuned_network(CoCoClassifier, loss="balanced", priors="empirical"),
+    "coco": _tuned_network(ShuffledCoCoClassifier, loss="auto", priors="empirical"),
+    "coco-w": _tuned_network(ShuffledCoCoClassifier, loss="auto", priors="uniform", weighted=True),
+    "coco-plain": _tuned_network(ShuffledCoCoClassifier, loss="coco", priors="empirical"),
+    "coco-balanced": _tuned_network(ShuffledCoCoClassifier, loss="balanced", priors="empirical"),
     # NOTE[PAPER]: dot regression as printed leaves the norm free, and with it which other vertices
     # an embedding is near to: with three classes or more a loss of zero does not mean that the
     # largest inner product is the right one. Its authors divide by the norm: "dr-sphere".

@@ -165,8 +165,12 @@ class Spec:
         datasets: list[str] | tuple[str, ...] | None = None,
         own: Mapping[str, str] | None = None,
         seconds_per_task: float | None = None,
+        source: str | None = None,
     ) -> "Spec":
-        """Return the benchmark on other datasets, with further models, or with another limit."""
+        """Return the benchmark on other datasets, with further models, or with another limit.
+
+        The paths of another ``source`` begin at the current folder, not at that of the file.
+        """
         content = self.content()
         if datasets:
             content["data"]["datasets"] = list(datasets)
@@ -175,7 +179,10 @@ class Spec:
             models["own"] = {**models["own"], **own}
         if seconds_per_task is not None:
             content["limits"]["seconds_per_task"] = seconds_per_task
-        return Spec.from_dict(content, folder=self.folder)
+        if source is not None:
+            content["data"]["source"] = source
+        folder = self.folder if source is None else Path.cwd()
+        return Spec.from_dict(content, folder=folder)
 
 
 def load_spec(path: str | Path) -> Spec:

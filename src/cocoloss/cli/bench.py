@@ -41,6 +41,12 @@ def spec_arguments(command: Any) -> Any:
             "--dataset", "datasets", multiple=True, metavar="NAME", help="Only this; repeatable."
         ),
         click.option(
+            "--data",
+            metavar="SOURCE",
+            help="Read the tables from here instead: folder:PATH, file:PATH#TARGET, sklearn or "
+            "openml-cc18.",
+        ),
+        click.option(
             "--model",
             "models",
             multiple=True,
@@ -80,6 +86,7 @@ def run(
     spec: Path,
     store: str | None,
     models: tuple[str, ...],
+    data: str | None,
     datasets: tuple[str, ...],
     time_limit: str | None,
     workers: int | None,
@@ -106,7 +113,7 @@ def run(
     if scheduler is not None and workers is not None:
         raise click.UsageError("--workers starts workers here, --scheduler uses others; give one")
     at_once = None if scheduler else max(1, default_workers() if workers is None else workers)
-    described = _read_spec(spec, models, datasets, time_limit)
+    described = _read_spec(spec, models, data, datasets, time_limit)
     where = store or f"{described.name}.sqlite"
     made, tables = look(described, on_table=bench_texts.say_table)
     with Store(where) as opened, _stopped_cleanly():
@@ -136,6 +143,7 @@ def plan(
     spec: Path,
     store: str | None,
     models: tuple[str, ...],
+    data: str | None,
     datasets: tuple[str, ...],
     time_limit: str | None,
     workers: int | None,
@@ -151,7 +159,7 @@ def plan(
     from cocoloss.benchmark.session import default_workers, look  # noqa: PLC0415
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
 
-    described = _read_spec(spec, models, datasets, time_limit)
+    described = _read_spec(spec, models, data, datasets, time_limit)
     where = store or f"{described.name}.sqlite"
     made, _ = look(described, on_table=bench_texts.say_table)
     if "://" in where or Path(where).exists():
@@ -247,7 +255,11 @@ def _check_installed() -> None:
 
 
 def _read_spec(
-    path: Path, models: tuple[str, ...], datasets: tuple[str, ...], time_limit: str | None
+    path: Path,
+    models: tuple[str, ...],
+    data: str | None,
+    datasets: tuple[str, ...],
+    time_limit: str | None,
 ) -> "Spec":
     from cocoloss.benchmark.amounts import check_seconds  # noqa: PLC0415
     from cocoloss.benchmark.session import find_own_models_here  # noqa: PLC0415
@@ -261,7 +273,9 @@ def _read_spec(
         own[name] = place
     seconds = None if time_limit is None else check_seconds(time_limit, "--time-limit")
     find_own_models_here()
-    return load_spec(path).changed(datasets=datasets, own=own, seconds_per_task=seconds)
+    return load_spec(path).changed(
+        datasets=datasets, own=own, seconds_per_task=seconds, source=data
+    )
 
 
 def _progress(*, quiet: bool) -> Any:

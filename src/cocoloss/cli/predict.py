@@ -143,13 +143,13 @@ def _answer_rows(
 
 
 def _ahead(parts: Iterator["pd.DataFrame"]) -> Iterator["pd.DataFrame"]:
-    """Read the next part while this one is worked on."""
+    """Make the next part while this one is worked on."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(next, parts, None)
+    with ThreadPoolExecutor(1) as maker:
+        coming = maker.submit(next, parts, None)
         while (part := coming.result()) is not None:
-            coming = reader.submit(next, parts, None)
+            coming = maker.submit(next, parts, None)
             yield part
 
 

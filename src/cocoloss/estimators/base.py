@@ -130,6 +130,7 @@ class BaseNetworkClassifier(
         return weights
 
     _logits = False  # whether the networks give logits rather than embeddings
+    _pairs_rows = False  # whether small batches of many classes are made of pairs of one class
     _normalizes = False  # what normalize="auto" means
     _automatic_head = "readout"  # what head="auto" means
 
@@ -313,6 +314,7 @@ class BaseNetworkClassifier(
             clip_norm=self.clip_norm,
             patience=self.n_iter_no_change if self.early_stopping else None,
             validate_every=every,
+            pair_rows=self._pairs_rows,
         )
         network = {
             "dropout": self.dropout,

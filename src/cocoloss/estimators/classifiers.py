@@ -54,7 +54,7 @@ class CoCoClassifier(BaseNetworkClassifier):
     max_iter : int, default=100
         Epochs.
     batch_size : int, default=64
-        Rows per step; small batches of many classes are drawn so that rows have partners.
+        Rows per step; with CoCo, small batches of many classes are drawn in pairs of one class.
     learning_rate_init : float, default=3e-3
         Learning rate at the start.
     learning_rate : {"cosine", "constant"}, default="cosine"
@@ -183,6 +183,7 @@ class CoCoClassifier(BaseNetworkClassifier):
         self.loss = loss
         self.similarity = similarity
 
+    _pairs_rows = True  # the loss learns collapse from pairs
     _normalizes = True
     _automatic_head = "gaussian"
 

@@ -3,8 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-# Below this many samples per class in a batch, rows travel in pairs of one class: CoCo learns
-# collapse from pairs, and a small batch of many classes would hold hardly any.
+# From this many samples per class on, a batch holds pairs of one class anyway.
 ENOUGH_PER_CLASS = 4
 
 
@@ -17,17 +16,16 @@ class BatchSampler:
         The rows that the model trains on.
     labels : array of int
         Class of each of these rows.
-    batch_size : int
-        Samples per batch.
-    n_classes : int
-        Number of classes C.
     generator : numpy generator
         Of this model alone, so that it sees the same batches in a stack as it would alone.
+    in_pairs : bool, default=False
+        Whether rows travel in pairs of one class: a loss that learns from pairs would find
+        hardly any in a small batch of many classes.
 
     Examples
     --------
     >>> labels = np.arange(100) % 50
-    >>> sampler = BatchSampler(np.arange(100), labels, 10, 50, np.random.default_rng(0))
+    >>> sampler = BatchSampler(np.arange(100), labels, np.random.default_rng(0), in_pairs=True)
     >>> batch = sampler.draw()[:10]
     >>> len(set(labels[batch]))  # ten samples of fifty classes, and still each has a partner
     5
@@ -37,12 +35,12 @@ class BatchSampler:
         self,
         rows: NDArray[np.int64],
         labels: NDArray[np.int64],
-        batch_size: int,
-        n_classes: int,
         generator: np.random.Generator,
+        *,
+        in_pairs: bool = False,
     ) -> None:
         self.rows, self.labels, self.generator = rows, labels, generator
-        self.in_pairs = batch_size < ENOUGH_PER_CLASS * n_classes
+        self.in_pairs = in_pairs
 
     def draw(self) -> NDArray[np.int64]:
         """Return the rows in a new order; each occurs once."""

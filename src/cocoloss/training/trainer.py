@@ -17,7 +17,7 @@ from torch import Tensor
 
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses.base import Batch
-from cocoloss.training.batches import BatchSampler
+from cocoloss.training.batches import ENOUGH_PER_CLASS, BatchSampler
 from cocoloss.training.callbacks import Callback, Epoch
 from cocoloss.training.keeping import BestSoFar, Outcome
 from cocoloss.training.optimiser import FlatAdamW
@@ -93,6 +93,8 @@ class Schedule:
         Epochs without a better validation score after which a validation stops a model.
     validate_every : int
         Epochs between validations; the last epoch has one, too.
+    pair_rows : bool
+        Whether batches that are small for the number of classes are made of pairs of one class.
     """
 
     n_epochs: int
@@ -103,6 +105,7 @@ class Schedule:
     clip_norm: float | None = None
     patience: int | None = None
     validate_every: int = 1
+    pair_rows: bool = False
 
     def is_validated(self, epoch: int) -> bool:
         """Return whether an epoch, from 1, ends with a validation."""
@@ -143,8 +146,9 @@ def train(
     batch_size = min(schedule.batch_size, *(len(rows) for rows in data.rows))
     n_batches = max(1, min(len(rows) for rows in data.rows) // batch_size)
     labels = data.labels.cpu().numpy()
+    in_pairs = schedule.pair_rows and batch_size < ENOUGH_PER_CLASS * data.n_classes
     samplers = [
-        BatchSampler(rows, labels[rows], batch_size, data.n_classes, generator)
+        BatchSampler(rows, labels[rows], generator, in_pairs=in_pairs)
         for rows, generator in zip(data.rows, generators, strict=True)
     ]
     optimiser = FlatAdamW(network.parameters, schedule.weight_decay)
