@@ -48,6 +48,12 @@ def test_the_protocol_is_the_printed_one(kind):
     assert spec.training.epochs == 500
 
 
+def test_the_lite_form_tries_so_many_points():
+    tasks = {unit.model: unit.tasks for unit in plan_accuracy(SPECS["accuracy-lite"], [INFO])}
+    assert [tasks[m] for m in ("coco", "ce", "ksvm", "rf", "hgb")] == [22, 19, 20, 20, 22]
+    assert tasks["coco-default"] == 1
+
+
 def test_the_paper_tries_so_many_points():
     tasks = {unit.model: unit.tasks for unit in plan_accuracy(SPECS["accuracy"], [INFO])}
     assert tasks == {"coco": 71, "dr": 71, "ce": 61, "ksvm": 20 + 10, "rf": 10 + 10}

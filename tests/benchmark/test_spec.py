@@ -126,3 +126,16 @@ def test_changes_from_the_command_line_replace_the_datasets_and_the_limit(tmp_pa
 def test_content_is_what_it_was_made_from(tmp_path):
     spec = read(SMALL + "[options]\nn_terms = [64, 128]", tmp_path)
     assert Spec.from_dict(spec.content()) == spec
+
+
+def test_a_key_that_was_added_later_leaves_old_hashes_as_they_were():
+    content = {
+        "name": "x",
+        "kind": "accuracy",
+        "data": {"source": "sklearn"},
+        "models": {"names": ["rf"]},
+    }
+    before = Spec.from_dict(content)
+    same = Spec.from_dict(content | {"tuning": {"min_trials": 0}})
+    other = Spec.from_dict(content | {"tuning": {"min_trials": 10}})
+    assert before.hash == same.hash != other.hash

@@ -191,9 +191,10 @@ def _side_by_side(studies: list[Steps]) -> Steps:
 
 
 def _n_trials(spec: "Spec", kind: ModelKind) -> int:
-    if kind.space is None:
+    per_hyperparameter = spec.tuning.trials_per_hyperparameter
+    if kind.space is None or not per_hyperparameter:
         return 0
-    return spec.tuning.trials_per_hyperparameter * kind.n_hyperparameters
+    return max(spec.tuning.min_trials, per_hyperparameter * kind.n_hyperparameters)
 
 
 def _size(spec: "Spec", n_rows: int, n_columns: int, n_classes: int) -> tuple[int, int, int]:

@@ -18,6 +18,7 @@ from cocoloss.benchmark.keys import digest_of
 from cocoloss.exceptions import CoCoError
 
 MODES = ("first", "each")
+ADDED_LATER = (("tuning", "min_trials"),)  # older stores do not know them; 0 is as it was
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Tuning:
     """Trials per hyperparameter, tuned on the first outer fold or on each, so many at once."""
 
     trials_per_hyperparameter: int = 10
+    min_trials: int = 0  # for models of few hyperparameters
     mode: str = "first"
     parallel: int = 0  # 0: as many as workers are idle
 
@@ -142,11 +144,17 @@ class Spec:
         A key has the names of dataset and model, the table's fingerprint and the place of the
         user's own model. So a dataset or a model more leaves all finished tasks as they are.
         """
+        deciding: dict[str, Any] = {
+            name: asdict(getattr(self, name)) for name in ("folds", "tuning", "training")
+        }
+        for section, key in ADDED_LATER:
+            if not deciding[section][key]:
+                del deciding[section][key]
         return digest_of(
             {
                 "kind": self.kind,
                 "max_rows": self.data.max_rows,
-                **{name: asdict(getattr(self, name)) for name in ("folds", "tuning", "training")},
+                **deciding,
                 "options": self.options,
             }
         )
@@ -251,6 +259,7 @@ SECTIONS: dict[str, tuple[type, dict[str, Check]]] = {
         Tuning,
         {
             "trials_per_hyperparameter": _whole(0),
+            "min_trials": _whole(0),
             "mode": lambda value, name: check_option(value, name, MODES),
             "parallel": _whole(0),
         },

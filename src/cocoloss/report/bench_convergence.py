@@ -37,45 +37,18 @@ def convergence_blocks(analysis: ConvergenceAnalysis, prefix: str) -> list[Block
             "helps it before anything is learnt; the other two forms give every loss the same head."
         )
     ]
-    shared = widened(analysis.means["balanced_accuracy"].tolist())
     for head in analysis.heads:
-        blocks += _head_blocks(analysis, head, prefix, shared)
+        blocks += _head_blocks(analysis, head, prefix)
     return blocks
 
 
-def _head_blocks(
-    analysis: ConvergenceAnalysis, head: str, prefix: str, y_range: tuple[float, float]
-) -> list[Block]:
-    lines = mean_lines(analysis, head)
+def _head_blocks(analysis: ConvergenceAnalysis, head: str, prefix: str) -> list[Block]:
     rankings = [analysis.rankings[head, n] for n in analysis.n_terms]
     ranked = [r for r in rankings if isinstance(r, Ranking)]
     blocks: list[Block] = [Heading(HEADS.get(head, head))]
     pictures: list[Block] = []
-    if any(line.points for line in lines):
-        n = int(analysis.means["n_datasets"].max())
-        pictures.append(
-            Picture(
-                f"{prefix}-{head}-curves",
-                "Balanced accuracy over terms",
-                line_chart(
-                    lines,
-                    x_title=X_TITLE,
-                    label=f"Mean balanced accuracy over terms, {HEADS.get(head, head)}",
-                    x_ticks=[float(n) for n in analysis.n_terms],
-                    y_range=y_range,
-                ),
-                files_of(
-                    lambda: line_figure(
-                        lines,
-                        x_title=X_TITLE,
-                        y_title="balanced accuracy",
-                        x_ticks=[float(n) for n in analysis.n_terms],
-                    )
-                ),
-                caption=f"Mean over {n} datasets and their folds.",
-                wide=True,
-            )
-        )
+    if len(analysis.means):
+        pictures.append(curves(analysis, head, prefix))
     if ranked:
         pictures.append(rank_grid(analysis, head))
     blocks += pictures
@@ -96,6 +69,29 @@ def _head_blocks(
         )
     blocks.append(Folded("Dataset by dataset", tuple(_per_dataset(analysis, head))))
     return blocks
+
+
+def curves(analysis: ConvergenceAnalysis, head: str, prefix: str) -> Picture:
+    """Return the mean curves of all losses; those of all heads are in one scale."""
+    lines = mean_lines(analysis, head)
+    n_datasets = int(analysis.means["n_datasets"].max())
+    ticks = [float(n) for n in analysis.n_terms]
+    return Picture(
+        f"{prefix}-{head}-curves",
+        "Balanced accuracy over terms",
+        line_chart(
+            lines,
+            x_title=X_TITLE,
+            label=f"Mean balanced accuracy over terms, {HEADS.get(head, head)}",
+            x_ticks=ticks,
+            y_range=widened(analysis.means["balanced_accuracy"].tolist()),
+        ),
+        files_of(
+            lambda: line_figure(lines, x_title=X_TITLE, y_title="balanced accuracy", x_ticks=ticks)
+        ),
+        caption=f"Mean over {n_datasets} datasets and their folds.",
+        wide=True,
+    )
 
 
 def mean_lines(analysis: ConvergenceAnalysis, head: str) -> list[Line]:

@@ -28,7 +28,7 @@ def as_markdown(document: Document, folder: str) -> str:
         Where the files of pictures are, relative to this one.
     """
     parts = [f"# {escape(document.title)}"]
-    parts += [made for block in flat(document.blocks) if (made := _block(block, folder))]
+    parts += [made for block in flat(document.blocks) if (made := block_as_markdown(block, folder))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -43,7 +43,8 @@ def escape(text: str) -> str:
     return SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
-def _block(block: Block, folder: str) -> str:
+def block_as_markdown(block: Block, folder: str) -> str:
+    """Return one block; nothing for a picture that has no file."""
     made = ""
     match block:
         case Heading():

@@ -1,0 +1,150 @@
+"""Fill docs/results.md with the numbers of the rows in this folder, and draw its pictures.
+
+    make results                        (or: python results/page.py)
+    python results/page.py --check      says whether the page has the numbers of the rows
+    python results/page.py --list       names everything that a page can show
+
+What stands in the page between `<!-- NAME -->` and `<!-- end -->` is written by this command; all
+else is written by hand. The tables and pictures are those of `cocoloss bench report`.
+"""
+
+import argparse
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from cocoloss.benchmark.analysis import AccuracyAnalysis, Analysis, analyse
+from cocoloss.benchmark.convergence_analysis import ConvergenceAnalysis
+from cocoloss.benchmark.evolution_analysis import EvolutionAnalysis
+from cocoloss.benchmark.findings import Findings, read_findings
+from cocoloss.benchmark.merge import merge
+from cocoloss.benchmark.rankings import Ranking
+from cocoloss.benchmark.store import Store
+from cocoloss.files import write_whole
+from cocoloss.report import bench_accuracy, bench_convergence, bench_evolution, bench_rankings
+from cocoloss.report.bench_about import missing_blocks
+from cocoloss.report.document import Block, Picture, Text, flat
+from cocoloss.report.markdown import block_as_markdown
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "results.md"
+PICTURES = PAGE.parent / "images" / "results"
+PLACE = re.compile(r"<!-- (?!end)(\S+) -->\n(.*?)<!-- end -->", re.DOTALL)
+
+
+def parts_of(findings: Findings, analysis: Analysis) -> Iterator[tuple[str, Block]]:
+    """Yield everything that can be shown of a benchmark, with its name."""
+    name = findings.name
+    yield f"{name}/about", Text(said_of(findings))
+    for number, block in enumerate(flat(tuple(missing_blocks(findings)))):
+        yield f"{name}/missing/{number}", block
+    if isinstance(analysis, ConvergenceAnalysis):
+        for head in analysis.heads:
+            yield f"{name}/{head}/ranks", bench_convergence.rank_grid(analysis, head)
+            yield f"{name}/{head}/curves", bench_convergence.curves(analysis, head, name)
+    elif isinstance(analysis, EvolutionAnalysis):
+        for run in analysis.runs:
+            where = f"{name}/{run.dataset}/{run.model}"
+            yield f"{where}/panels", bench_evolution.panels(run, name)
+            yield f"{where}/measures", bench_evolution.measures_grid(run)
+    else:
+        yield from parts_of_accuracy(name, analysis)
+
+
+def parts_of_accuracy(name: str, analysis: AccuracyAnalysis) -> Iterator[tuple[str, Block]]:
+    """Yield what can be shown of an accuracy or an imbalance experiment."""
+    for ranking in (*analysis.rankings, *analysis.dispersity):
+        where = f"{name}/{ranking.name}"
+        if not isinstance(ranking, Ranking):
+            yield f"{where}/ranks", Text(ranking.reason)
+            continue
+        yield f"{where}/words", Text(bench_rankings.in_words(ranking))
+        yield f"{where}/ranks", bench_rankings.ranks_grid(ranking)
+        reference = bench_rankings.reference_grid(ranking)
+        if reference is not None:
+            yield f"{where}/reference", reference
+        for picture in bench_rankings.diagrams(ranking, name):
+            which = picture.name.removeprefix(f"{name}-{ranking.name}").lstrip("-")
+            yield f"{where}/{which or 'diagram'}", picture
+    yield f"{name}/measures", bench_accuracy.measures_grid(analysis)
+    if len(analysis.wins):
+        yield f"{name}/wins", bench_accuracy.wins_grid(analysis)
+    for trend in analysis.trends:
+        _, scatter, numbers = bench_accuracy.trend_blocks(trend, name)
+        yield f"{name}/{trend.measure}/scatter", scatter
+        yield f"{name}/{trend.measure}/trend", numbers
+
+
+def said_of(findings: Findings) -> str:
+    """Say how much of a benchmark there is, and what it took."""
+    complete = findings.units.groupby("dataset")["status"].agg(lambda s: (s == "ok").all())
+    versions = {
+        f"{name} {place['versions'][name]}"
+        for place in findings.places
+        for name in ("cocoloss", "torch", "scikit-learn")
+        if name in place["versions"]
+    }
+    return (
+        f"{int(complete.sum())} of {len(complete)} datasets are complete; {findings.n_tasks:,} "
+        f"tasks, {findings.core_seconds / 3600:.1f} core-hours; {', '.join(sorted(versions))}."
+    )
+
+
+def filled(page: str, parts: dict[str, Block]) -> tuple[str, list[Picture]]:
+    """Return the page with every place filled, and the pictures that it shows."""
+    pictures: list[Picture] = []
+
+    def fill(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in parts:
+            raise SystemExit(f"{PAGE.name} asks for {name}; there are {', '.join(parts)}")
+        block = parts[name]
+        if isinstance(block, Picture):
+            pictures.append(block)
+        text = block_as_markdown(block, PICTURES.relative_to(PAGE.parent).as_posix())
+        return f"<!-- {name} -->\n{text}\n<!-- end -->"
+
+    return PLACE.sub(fill, page), pictures
+
+
+def read_parts(folder: Path) -> dict[str, Block]:
+    """Return what can be shown of the rows in a folder."""
+    with (
+        tempfile.TemporaryDirectory() as aside,
+        Store(Path(aside) / "results.sqlite") as store,
+    ):
+        for file in sorted(folder.glob("*.parquet")):
+            merge(store, file)
+        found = read_findings(store)
+    return {
+        name: block for findings in found for name, block in parts_of(findings, analyse(findings))
+    }
+
+
+def main() -> None:
+    """Fill the page, or say whether it is full."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    parts = read_parts(HERE)
+    if options.list:
+        print("\n".join(parts))
+        return
+    before = PAGE.read_text(encoding="utf-8")
+    after, pictures = filled(before, parts)
+    if options.check:
+        sys.exit(0 if before == after else f"{PAGE.name} has other numbers; run `make results`")
+    for picture in pictures:
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        with write_whole(PICTURES / f"{picture.name}.svg") as aside:
+            aside.write_bytes(picture.files[".svg"]())
+    with write_whole(PAGE) as aside:
+        aside.write_text(after, encoding="utf-8")
+    print(f"{PAGE.name}: {len(PLACE.findall(after))} parts, {len(pictures)} of them pictures")
+
+
+if __name__ == "__main__":
+    main()
