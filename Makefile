@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help install demo test check format docs gallery bench bench-realmlp picture constraints clean
+.PHONY: help install demo test check format docs gallery bench bench-realmlp results picture constraints clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -55,6 +55,13 @@ bench-realmlp: ## measure beside pytabkit's RealMLP, in .venv-realmlp (several m
 	.venv-realmlp/bin/pip install --quiet --disable-pip-version-check pytabkit rich --editable .
 	.venv-realmlp/bin/python bench/realmlp.py
 
+results: install ## make docs/results.md and its pictures again from the rows in results/
+	rm -f build/results.sqlite
+	mkdir -p build
+	$(BIN)/cocoloss bench merge results/*.parquet --into build/results.sqlite
+	$(BIN)/cocoloss bench report build/results.sqlite --out build/results
+	$(BIN)/python results/page.py
+
 picture: install ## draw the README's picture
 	$(BIN)/python examples/02_collapse.py --out docs/images/gallery/02_collapse.png
 
@@ -68,4 +75,4 @@ constraints: ## resolve the open ranges anew and pin what comes out
 	@touch $(INSTALLED)
 
 clean: ## remove the environment and everything that tools left behind
-	rm -rf .venv .venv-realmlp cocoloss-demo site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-realmlp cocoloss-demo site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

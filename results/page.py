@@ -43,6 +43,9 @@ def parts_of(findings: Findings, analysis: Analysis) -> Iterator[tuple[str, Bloc
     if isinstance(analysis, ConvergenceAnalysis):
         for head in analysis.heads:
             yield f"{name}/{head}/ranks", bench_convergence.rank_grid(analysis, head)
+            by_mean = bench_convergence.rank_grid(analysis, head, by_mean=True)
+            yield f"{name}/{head}/ranks-by-mean", by_mean
+            yield f"{name}/{head}/means", bench_convergence.mean_grid(analysis, head)
             yield f"{name}/{head}/curves", bench_convergence.curves(analysis, head, name)
     elif isinstance(analysis, EvolutionAnalysis):
         for run in analysis.runs:

@@ -16,6 +16,7 @@ LAYERS = [
     {"data", "networks", "losses", "heads", "metrics", "stats"},
     {"preprocessing", "training"},
     {"estimators"},
+    {"recording"},
     {"benchmark"},
     {"report"},
     {"cli"},
@@ -23,7 +24,7 @@ LAYERS = [
 ]
 LEVEL = {stage: level for level, stages in enumerate(LAYERS) for stage in stages}
 FOUNDATION = LAYERS[0]  # these few may know each other
-MAY_USE_TORCH = {"networks", "losses", "training", "estimators"}
+MAY_USE_TORCH = {"networks", "losses", "training", "estimators", "recording"}
 
 
 def stage_of(path):

@@ -39,7 +39,7 @@ _NAMES = {
 _HOME = {name: home for home, names in _NAMES.items() for name in names}
 _STAGES = (
     *("exceptions", "files", "geometry", "data", "heads", "losses", "metrics", "networks", "stats"),
-    *("preprocessing", "training", "estimators", "benchmark", "report"),
+    *("preprocessing", "training", "estimators", "recording", "benchmark", "report"),
 )
 
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604 - a list of names, told once

@@ -3,6 +3,8 @@
 import os
 from dataclasses import dataclass
 
+import pytest
+
 from cocoloss.benchmark.experiments import EXPERIMENTS
 from cocoloss.benchmark.keys import TableInfo
 from cocoloss.benchmark.plan import make_plan
@@ -77,6 +79,27 @@ def run_fake(spec, store, *, datasets=("a", "b"), tables=None, pool=None, **opti
     plan = make_plan(spec, tables.infos(datasets))
     runner = Runner(spec, plan.units, tables, store, Progress(), **options)
     return runner.run(pool or HerePool("fake_experiment", spec))
+
+
+class Interrupted:
+    """A pool whose user loses patience."""
+
+    def __init__(self, pool, tasks):
+        self.pool, self.left = pool, tasks
+        self.share, self.forget, self.submit = pool.share, pool.forget, pool.submit
+        self.running, self.n_workers, self.name = pool.running, 1, "impatient"
+
+    def wait(self, seconds):
+        if seconds and not self.left:
+            raise KeyboardInterrupt
+        self.left -= bool(seconds)
+        return self.pool.wait(seconds)
+
+
+def run_until(spec, store, *, tasks, **options):
+    """Run a fake benchmark until so many tasks have ended."""
+    with pytest.raises(KeyboardInterrupt):
+        run_fake(spec, store, pool=Interrupted(HerePool("fake_experiment", spec), tasks), **options)
 
 
 def numbers(store, spec):

@@ -11,10 +11,10 @@ from sklearn.naive_bayes import GaussianNB
 
 from cocoloss import CoCoClassifier
 from cocoloss.benchmark import accuracy, fitting
-from cocoloss.benchmark.keys import Task
+from cocoloss.benchmark.keys import Result, Task
 from cocoloss.benchmark.model_kind import ModelKind
 from cocoloss.exceptions import CoCoError
-from play import iris, play, spec_of, table_of, wine
+from play import info_of, iris, play, spec_of, table_of, wine
 
 QUICK = {
     "folds": {"outer": 3, "inner": 2},
@@ -108,6 +108,34 @@ def test_the_best_trial_is_what_the_folds_get(models):
             assert task.params["point"] == best.params
             assert result.rows[0]["inner_score"] == best.measures["score"]
             assert result.params["var_smoothing"] == best.params["var_smoothing"]
+
+
+def test_all_trials_of_all_models_have_the_same_inner_folds(models, monkeypatch):
+    models |= {"bayes": BAYES, "naive": BAYES}
+    seen = []
+
+    def spied(kind, params, X, y, folds, seed, *, briefly=False):
+        if briefly:
+            seen.append([fold.test.tolist() for fold in folds.values()])
+        return fitting.evaluate_folds(kind, params, X, y, folds, seed, briefly=briefly)
+
+    monkeypatch.setattr(accuracy, "evaluate_folds", spied)
+    for name in models:
+        play(accuracy, quick_spec([name]), wine())
+    assert len(seen) == 2 * BAYES.n_hyperparameters
+    assert all(folds == seen[0] for folds in seen)
+
+
+def test_spaces_are_told_the_rows_of_an_outer_training_part(models):
+    sizes = set()
+
+    def space(trial, *size):
+        sizes.add(size)
+        return bayes_space(trial, *size)
+
+    models["bayes"] = replace(BAYES, space=space)
+    play(accuracy, quick_spec(["bayes"], folds={"outer": 10}), iris())
+    assert sizes == {(135, 4, 3)}
 
 
 def test_the_score_of_a_trial_is_the_mean_over_the_inner_folds():
@@ -303,3 +331,19 @@ def test_wide_tables_are_stacked_a_few_folds_at_a_time(monkeypatch):
     (_, one_by_one) = play(accuracy, spec, wine())[0]
     for a, b in zip(together[0][1].rows, one_by_one.rows, strict=True):
         assert a["log_loss"] == pytest.approx(b["log_loss"], rel=1e-3)
+
+
+def test_a_model_may_have_trials_of_its_own():
+    tuning = {"trials_per_hyperparameter": 2, "trials": {"ksvm": 7}}
+    spec = spec_of("accuracy", ["ksvm", "rf"], tuning=tuning)
+    ksvm, rf = accuracy.plan(spec, [info_of(iris())])
+    assert (ksvm.tasks, rf.tasks) == (7 + 10, 2 + 10)
+    steps = accuracy.drive(ksvm, spec)
+    tasks, stages = next(steps), []
+    while tasks[0].stage == "trial":
+        stages += [task.stage for task in tasks]
+        tasks = steps.send([Result({"score": 0.5}, params=task.params) for task in tasks])
+    assert len(stages) == 7
+    misspelt = spec_of("accuracy", ["ksvm"], tuning={"trials": {"kvsm": 7}})
+    with pytest.raises(CoCoError, match="there is no model 'kvsm'; did you mean 'ksvm'"):
+        accuracy.plan(misspelt, [info_of(iris())])

@@ -76,7 +76,7 @@ def test_plan_run_status_and_export_follow_each_other(folder):
     assert "failed fake/iris/breaks/fold/1 (attempt 1): RuntimeError" in status
 
     assert "24 tasks, all done" in bench("plan", "tiny.toml").stdout
-    assert "12 lines" in bench("export", "tiny.sqlite", "--out", "folds.csv").stdout
+    assert "12 results" in bench("export", "tiny.sqlite", "--out", "folds.csv").stdout
     table = pd.read_csv("folds.csv")
     assert table.groupby(["dataset", "model"])["balanced_accuracy"].count().tolist() == [2, 3, 2, 3]
 

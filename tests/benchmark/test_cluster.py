@@ -55,7 +55,7 @@ def test_workers_that_die_hang_or_fail_cost_their_tasks_and_nothing_else(
     assert max(rows["kills-once", "fold", str(n)]["attempt"] for n in range(2)) >= 2
     # ... unless the task kills every worker that it gets.
     assert rows["kills-always", "fold", "1"]["error"].startswith("WorkerDied: ")
-    assert rows["kills-always", "fold", "1"]["attempt"] >= 3
+    assert 3 <= rows["kills-always", "fold", "1"]["attempt"] < 20  # and it gets only some
     assert rows["hangs", "fold", "1"]["error"].startswith("TooLongError: took longer than 1 s")
 
 

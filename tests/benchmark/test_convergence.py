@@ -9,6 +9,7 @@ from cocoloss.benchmark import convergence
 from cocoloss.benchmark.keys import TableInfo
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses import CoCoLoss, CrossEntropyLoss, DotRegressionLoss
+from cocoloss.preprocessing import TablePreprocessor
 from play import iris, play, spec_of, table_of, wine
 
 FOLDS = {"folds": {"outer": 3}}
@@ -41,6 +42,22 @@ def curve(result, head):
 )
 def test_the_layers_are_as_printed(d, n_classes, units):
     assert convergence.hidden_units(d, n_classes) == units
+
+
+def test_the_preprocessing_is_not_fitted_on_test_rows(monkeypatch):
+    fitted_on = []
+
+    class Spy(TablePreprocessor):
+        def fit(self, X, y=None):
+            fitted_on.append(np.asarray(X).tolist())
+            return super().fit(X, y)
+
+    monkeypatch.setattr(convergence, "TablePreprocessor", Spy)
+    table = iris()
+    result_of("dr", table)
+    spec = spec_of("convergence", ["dr"], **FOLDS)
+    folds = convergence.outer_folds(table.name, np.asarray(table.y), spec)
+    assert fitted_on == [np.asarray(table.X)[fold.train].tolist() for fold in folds]
 
 
 def test_a_term_is_what_the_losses_say():

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from optuna.trial import FixedTrial
 from sklearn.datasets import load_iris, load_wine, make_classification
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.svm import SVC
@@ -14,8 +15,11 @@ from cocoloss.benchmark.fitting import fit_folds
 from cocoloss.benchmark.folds import stratified_folds
 from cocoloss.benchmark.models import MODELS, find_model, tempered_coco
 from cocoloss.benchmark.own_models import model_from_text, own_model
+from cocoloss.benchmark.spaces import suggest_forest
 from cocoloss.estimators.base import BaseNetworkClassifier
 from cocoloss.exceptions import CoCoError
+from cocoloss.training import trainer
+from cocoloss.training.batches import BatchSampler
 
 SMALL = {"max_iter": 5, "hidden_layer_sizes": (8,)}
 
@@ -51,14 +55,23 @@ def test_networks_train_as_the_paper_says(name):
     assert not params["early_stopping"]
     assert params["output"] == "identity"
     assert params["normalize"] is False
+    assert params["learning_rate"] == "constant"
+    assert params["priors"] == ("uniform" if name == "dr" else "empirical")  # rules as printed
     assert params["random_state"] == 7
 
 
 @pytest.mark.parametrize("name", ["coco", "coco-w", "coco-balanced", "coco-s0.25", "dr", "ce-w"])
-def test_batches_are_drawn_alike_for_all_losses(name):
-    model = find_model(name).make(4, 30, {"batch_size": 16}, 0)
-    model._seed = 0
-    assert not model._make_design(4, 30).schedule.pair_rows
+def test_batches_are_drawn_alike_for_all_losses(name, monkeypatch):
+    in_pairs = []
+
+    def sampler(*arguments, **options):
+        in_pairs.append(options["in_pairs"])
+        return BatchSampler(*arguments, **options)
+
+    monkeypatch.setattr(trainer, "BatchSampler", sampler)
+    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 30
+    find_model(name).make(4, 30, {"batch_size": 16, "max_iter": 1}, 0).fit(X, y)
+    assert in_pairs == [False]
 
 
 def test_dot_regression_on_the_sphere_knows_three_classes(iris):
@@ -67,6 +80,13 @@ def test_dot_regression_on_the_sphere_knows_three_classes(iris):
         return balanced_accuracy_score(iris[1], model.predict(iris[0]))
 
     assert score("dr-sphere") > 0.95 > score("dr")
+
+
+@pytest.mark.parametrize("d", [1, 7, 49, 100])
+def test_a_forest_looks_at_as_many_columns_as_were_chosen(d):
+    for chosen in range(1, d + 1):
+        params = suggest_forest(FixedTrial({"max_features": chosen}), 500, d, 2)
+        assert MODELS["rf"].make(d, 2, params, 0).max_features == chosen
 
 
 def test_trials_are_ten_times_the_printed_items():

@@ -136,6 +136,23 @@ def test_a_key_that_was_added_later_leaves_old_hashes_as_they_were():
         "models": {"names": ["rf"]},
     }
     before = Spec.from_dict(content)
-    same = Spec.from_dict(content | {"tuning": {"min_trials": 0}})
-    other = Spec.from_dict(content | {"tuning": {"min_trials": 10}})
+    same = Spec.from_dict(content | {"tuning": {"trials": {}}})
+    other = Spec.from_dict(content | {"tuning": {"trials": {"rf": 10}}})
     assert before.hash == same.hash != other.hash
+
+
+@pytest.mark.parametrize(
+    ("trials", "message"),
+    [
+        (7, "tuning.trials must be a table of model = number, not 7"),
+        ({"rf": -1}, "tuning.trials.rf must be at least 0"),
+        ({"rf": "many"}, "tuning.trials.rf must be"),
+    ],
+)
+def test_trials_of_single_models_are_numbers(trials, message, tmp_path):
+    with pytest.raises(CoCoError, match=message):
+        Spec.from_dict(load_spec_content(tmp_path) | {"tuning": {"trials": trials}})
+
+
+def load_spec_content(tmp_path):
+    return read(SMALL, tmp_path).content()

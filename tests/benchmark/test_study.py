@@ -64,11 +64,35 @@ def test_the_order_of_answers_does_not_matter():
     assert ask_after(range(12)) == ask_after(reversed(range(12)))
 
 
-def test_trials_in_flight_are_kept_away_from():
-    study = Study("a", space)
+def ask_after_four(name, end):
+    """Ask for a point after twelve that were told and four that ``end`` decides on."""
+    study = Study(name, space)
     points_of(study, 12)
-    flying = [study.ask().point for _ in range(4)]
-    assert len({point["x"] for point in flying}) == 4
+    flying = [study.ask() for _ in range(4)]
+    assert len({trial.point["x"] for trial in flying}) == 4
+    for trial in flying:
+        end(study, trial)
+    return study.ask().point
+
+
+def test_trials_in_flight_are_kept_away_from():
+    def fly(study, trial):
+        pass
+
+    def fail(study, trial):
+        study.tell(trial.number, trial.point, None)
+
+    names = [f"study {n}" for n in range(5)]
+    assert any(ask_after_four(name, fly) != ask_after_four(name, fail) for name in names)
+
+
+def test_where_a_trial_failed_says_nothing_of_where_to_go():
+    def fail_at(point):
+        return lambda study, trial: study.tell(trial.number, point, None)
+
+    for name in (f"study {n}" for n in range(5)):
+        here, there = fail_at({"x": 0.3, "kind": "a"}), fail_at({"x": -0.9, "kind": "b", "y": 5})
+        assert ask_after_four(name, here) == ask_after_four(name, there)
 
 
 def test_a_stored_point_counts_instead_of_the_one_that_was_asked_for():

@@ -8,6 +8,7 @@ import pytest
 
 import cocoloss
 from cocoloss.benchmark.evaluation import evaluate_models
+from cocoloss.preprocessing import settle_kinds
 
 FAST = ("--epochs", 3)
 
@@ -122,7 +123,7 @@ def test_the_same_table_in_another_form_gets_the_same_answer(
 def test_evaluate_prints_what_cross_validation_gives(run, table, frame):
     args = ("evaluate", table, "--target", "kind", "--drop", "id", "--folds", 3, *FAST)
     found = json.loads(run(*args, "--model", "coco", "--model", "ksvm", "--json").stdout)
-    X, y = frame.drop(columns=["id", "kind"]), frame["kind"]
+    X, y = settle_kinds(frame.drop(columns=["id", "kind"])), frame["kind"]
     expected = evaluate_models(X, y, ["coco", "ksvm"], n_folds=3, network_options={"max_iter": 3})
     for ours, theirs in zip(found, expected, strict=True):
         assert ours["model"] == theirs.model

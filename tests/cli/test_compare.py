@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from cocoloss.cli.compare import as_scores, compare
+from cocoloss.cli.compare import compare
+from cocoloss.cli.compare_scores import as_scores
 from cocoloss.exceptions import CoCoError
 from cocoloss.stats import compare as compare_models
 
@@ -172,9 +173,131 @@ def test_refuses_before_it_reads(tmp_path):
     assert "no folder" in refusal("nothing.csv", "--out", tmp_path / "none" / "ranks.svg")
 
 
-def test_text_among_the_scores_is_named(wide, csv):
-    wrong = csv(wide.assign(notes="good"))
-    assert "column 'notes' holds 'good'" in refusal(wrong)
+def test_means_of_gappy_tables_are_over_the_datasets_that_all_models_have(wide, csv):
+    path = csv(wide.assign(theirs=wide["theirs"].where(wide.index > 1)))
+    shown = run(path, "--missing", "worst").output
+    assert "mean score *" in shown
+    assert "* mean scores are over the 10 of 12 datasets on which every model has a result." in (
+        shown
+    )
+    found = json.loads(run(path, "--missing", "worst", "--json").output)
+    assert found["mean_scores_over"] == [f"table {k}" for k in range(2, 12)]
+    means = {m["model"]: m["score"] for m in found["models"]}
+    assert means == pytest.approx(wide.loc[2:, MODELS].mean().to_dict())
+    assert "mean score *" not in run(csv(wide)).output
+
+
+def test_means_that_cannot_be_compared_are_said_to_be_so(wide, csv):
+    gaps = wide.copy()
+    for row in range(12):
+        gaps.loc[row, MODELS[row % 3]] = None
+    shown = run(csv(gaps), "--missing", "worst").output
+    assert "mean scores are over different datasets, and cannot be compared" in shown
+
+
+def with_cell(frame, row, column, value):
+    changed = frame.astype(object).reset_index(drop=True)
+    changed.loc[row, column] = value
+    return changed
+
+
+WIDE_FAULTS = {
+    "one model": (lambda t: t[["dataset", "ours"]], "the table has one model, 'ours'; a comp"),
+    "one dataset": (lambda t: t.head(1), "one dataset, 'table 0'; models are compared over two"),
+    "a word": (
+        lambda t: with_cell(t, 3, "theirs", "failed"),
+        "column 'theirs' holds 'failed' at table 3, which is no score; leave the cell of a",
+    ),
+    "a word in a table without names": (
+        lambda t: with_cell(t, 3, "theirs", "failed").drop(columns="dataset"),
+        "column 'theirs' holds 'failed' at row 4",
+    ),
+    "a column of words": (
+        lambda t: t.assign(notes="good"),
+        "column 'notes' holds 'good' and no score at all; leave the column out",
+    ),
+    "a row twice": (
+        lambda t: pd.concat([t, t.iloc[[2]]]),
+        "'table 2' comes in several rows; number the repeats in a column 'fold'",
+    ),
+    "no name": (
+        lambda t: with_cell(t, 2, "dataset", None),
+        "row 3 has nothing in the column 'dataset'",
+    ),
+    "names found in a column": (
+        lambda t: t[["dataset", "ours"]].rename(columns={"dataset": "where"}),
+        "(the column 'where' is taken for the names of the datasets)",
+    ),
+    "folds of nothing": (
+        lambda t: t.drop(columns="dataset").assign(fold=range(12)),
+        "a column 'fold' but none that names datasets",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spoil", "said"), WIDE_FAULTS.values(), ids=WIDE_FAULTS)
+def test_a_fault_of_a_wide_table_is_told_in_one_line(wide, csv, spoil, said):
+    message = refusal(csv(spoil(wide)))
+    assert said in message
+    assert "\n" not in message
+
+
+LONG_FAULTS = {
+    "one model": (lambda t: t[t["model"] == "ours"], "the table has one model, 'ours'"),
+    "one dataset": (lambda t: t[t["dataset"] == "table 0"], "one dataset, 'table 0'"),
+    "a word": (
+        lambda t: with_cell(t, 5, "score", "timeout"),
+        "column 'score' holds 'timeout' at row 6, which is no score",
+    ),
+    "no name": (lambda t: with_cell(t, 5, "model", None), "row 6 has nothing in the column 'model"),
+    "a fold less": (
+        lambda t: t.reset_index(drop=True).drop(index=0),
+        "1 result is missing: 'ours' on 'table 0' (1 of 8 folds). Run what is missing",
+    ),
+    "no folds": (
+        lambda t: t.drop(columns="fold"),
+        "252 scores repeat earlier ones, the first for dataset 'table 0', model 'ours'; add a col",
+    ),
+    "no scores": (lambda t: t.drop(columns="score"), "needs a column of numbers, 'score'"),
+    "no datasets": (lambda t: t[["model", "score"]], "needs a column 'dataset' too"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "said"), LONG_FAULTS.values(), ids=LONG_FAULTS)
+def test_a_fault_of_a_long_table_is_told_in_one_line(long, csv, spoil, said):
+    message = refusal(csv(spoil(long)))
+    assert said in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--alpha", 2], "--alpha must be a number between 0 and 1"),
+        (["--rope", -1], "--rope must be a finite number"),
+        (["--ranking", "folds"], "--ranking folds needs the score of every fold"),
+        (["--score", "f1"], "--score is for long tables"),
+    ],
+)
+def test_options_that_cannot_be_used_are_told_by_name(wide, csv, options, said):
+    assert said in refusal(csv(wide), *options)
+
+
+def test_a_column_of_names_is_no_score(long, csv):
+    assert "the column 'model' holds names" in refusal(csv(long), "--score", "model")
+
+
+def test_a_rope_needs_every_score(wide, csv):
+    path = csv(wide.assign(theirs=wide["theirs"].where(wide.index > 0)))
+    said = refusal(path, "--missing", "worst", "--rope", 0.01)
+    assert "--rope needs a score in every cell, but 'theirs' has none on 'table 0'" in said
+    assert "--missing drop_datasets" in said
+
+
+def test_an_empty_column_of_a_wide_table_is_left_out_and_named(wide, csv):
+    result = run(csv(wide.assign(crashed=np.nan)))
+    assert "left out crashed, which has no score at all" in result.stderr
+    assert "3 models" in result.stdout
 
 
 def test_names_are_not_taken_for_markup(wide, csv):

@@ -17,6 +17,27 @@ def test_list_names_the_tables_of_a_source(run):
     assert "credit-g" in {table["name"] for table in listed}
 
 
+def test_list_names_its_source_beside_the_list(run):
+    assert run("data", "list", "sklearn").stderr == "sklearn, 4 tables:\n"
+    assert run("data", "list").stderr == "openml-cc18, 72 tables:\n"
+    assert run("data", "list", "--json").stderr == ""
+
+
+def test_check_leaves_out_rows_without_a_class_as_fit_does(run, frame, tmp_path):
+    path = tmp_path / "gaps.csv"
+    frame.assign(kind=frame["kind"].where(frame.index > 4)).to_csv(path, index=False)
+    result = run("data", "check", f"file:{path}#kind")
+    assert result.stderr == "note: gaps: left out 5 rows without a class\n"
+    assert "gaps  145 rows, 5 columns, 3 classes, " in result.stdout
+    (check,) = json.loads(run("data", "check", f"file:{path}#kind", "--json").stdout)
+    assert (check["n_rows"], check["n_left_out"]) == (145, 5)
+
+
+def test_check_says_how_points_were_read(run, tmp_path):
+    (tmp_path / "t.csv").write_text("a;b;kind\n7.730;1,5;x\n1.250;2,5;y\n1.300;2;x\n")
+    assert "have --decimal" in run("data", "check", f"file:{tmp_path / 't.csv'}#kind").stderr
+
+
 def test_check_reads_the_tables_and_says_what_they_are(run, table):
     output = run("data", "check", f"file:{table}#kind").stdout
     assert "insects  150 rows, 5 columns, 3 classes, " in output

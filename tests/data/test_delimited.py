@@ -333,3 +333,18 @@ def test_white_space_of_any_length_separates(tmp_path):
 def test_old_mac_files_keep_rows_that_begin_with_a_gap(tmp_path):
     path = saved(tmp_path, "a,b\r\r,x\r1,y\r")
     assert read_table(path)["b"].tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize("hint", ["sep=;", '"sep=;"', "SEP=;", "sep=;;"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_hint_to_excel_is_no_row(tmp_path, hint, end, encoding):
+    path = saved(tmp_path, end.join([hint, "a;b", "1,5;ä", "2,5;y", ""]).encode(encoding))
+    for read in (read_table(path), *iter_tables(path)):
+        assert read.to_dict("list") == {"a": [1.5, 2.5], "b": ["ä", "y"]}
+
+
+def test_a_hint_to_excel_does_not_shift_the_numbers_of_lines(tmp_path):
+    with pytest.raises(ValueError, match="line 4: 1 cell"):
+        read_table(saved(tmp_path, "sep=;\na;b\n1;2\n3\n"))
+    assert read_table(saved(tmp_path, "sep=;a\n1;2\n")).columns.tolist() == ["sep=", "a"]

@@ -175,3 +175,18 @@ def test_categories_are_read_alike_from_folder_and_frame(folder):
     )
     by_hand = make_table("codes", frame, "y", categorical=["zip"])
     assert FolderSource(folder).load("codes").fingerprint == by_hand.fingerprint
+
+
+def test_rows_without_a_class_are_left_out_and_counted(tmp_path):
+    path = tmp_path / "gaps.csv"
+    path.write_text("a,target\n1,x\n2,\n3,y\n4,x\n5,?\n")
+    for source in (f"file:{path}#target", f"folder:{tmp_path}"):
+        (check,) = check_tables(load_source(source))
+        assert (check.n_rows, check.n_left_out, check.problem) == (3, 2, None)
+
+
+def test_a_table_that_is_read_to_the_letter_has_a_class_in_every_row(tmp_path):
+    (tmp_path / "gaps.csv").write_text("a,target\n1,x\n2,\n3,y\n4,x\n")
+    (tmp_path / "schema.json").write_text('{"gaps": {}}')
+    (check,) = check_tables(load_source(f"folder:{tmp_path}"))
+    assert "has no class in 1 of 4 rows" in check.problem

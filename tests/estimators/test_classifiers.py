@@ -24,6 +24,7 @@ from torch import nn
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import GaussianHead
+from cocoloss.training import BatchSampler, trainer
 
 CLASSIFIERS = [CoCoClassifier, DotRegressionClassifier, CrossEntropyClassifier]
 
@@ -443,12 +444,17 @@ def test_two_hundred_classes():
     assert classifier.score(centres, np.arange(200)) > 0.9
 
 
-def test_only_the_loss_that_learns_from_pairs_draws_them():
-    def pairs(classifier):
-        model = classifier(batch_size=16)
-        model._seed = 0
-        return model._make_design(4, 30).schedule.pair_rows
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+def test_only_the_loss_that_learns_from_pairs_draws_them(classifier, monkeypatch):
+    in_pairs = []
 
-    assert pairs(CoCoClassifier)
-    assert not pairs(DotRegressionClassifier)
-    assert not pairs(CrossEntropyClassifier)
+    def sampler(*arguments, **options):
+        in_pairs.append(options["in_pairs"])
+        return BatchSampler(*arguments, **options)
+
+    monkeypatch.setattr(trainer, "BatchSampler", sampler)
+    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 30
+    options = {"n_members": 1, "max_iter": 1, "early_stopping": False}
+    classifier(batch_size=16, **options).fit(X, y)
+    classifier(batch_size=16, **options).fit(X, y % 2)  # a batch has enough of each class
+    assert in_pairs == [classifier is CoCoClassifier, False]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.preprocessing import TablePreprocessor
+from cocoloss.preprocessing import TablePreprocessor, settle_kinds
 
 DAYS = ["2024-01-01", "2024-02-15", "2025-07-04", "2025-12-31"]
 
@@ -173,6 +173,36 @@ def test_dates_that_are_not_clear_and_nearly_all_differ_are_dropped_and_warned_o
     frame = pd.DataFrame({"a": values, "b": range(144)})
     with pytest.warns(UserWarning, match=r"dropped 'a' \(text.*look like dates.*'01/01/2024'\)"):
         TablePreprocessor().fit(frame)
+
+
+@pytest.mark.parametrize(
+    ("day_first", "expected"),
+    [(True, ["2024-02-01", "2024-12-03"]), (False, ["2024-01-02", "2024-03-12"])],
+)
+@pytest.mark.parametrize("year", ["2024", "24"])
+@pytest.mark.parametrize("separator", ["/", "-"])
+def test_the_user_decides_where_no_value_tells_day_from_month(day_first, expected, year, separator):
+    text = pd.DataFrame({"a": [f"01/02/{year}", f"03/12/{year}"]})
+    text = text.replace("/", separator, regex=True)
+    preprocessor = TablePreprocessor(day_first=day_first).fit(text)
+    dates = pd.DataFrame({"a": pd.to_datetime(expected)})
+    np.testing.assert_array_equal(preprocessor.transform(text), preprocessor.transform(dates))
+    np.testing.assert_array_equal(
+        preprocessor.transform(text), TablePreprocessor().fit_transform(dates)
+    )
+
+
+@pytest.mark.parametrize("day_first", [True, False])
+def test_what_the_values_tell_is_not_overruled(day_first):
+    frame = pd.DataFrame({"a": ["13/01/2024", "02/03/2024"], "b": ["31.12.24", "01.02.99"]})
+    settled = settle_kinds(frame, TablePreprocessor(day_first=day_first))
+    assert settled["a"].tolist() == [pd.Timestamp("2024-01-13"), pd.Timestamp("2024-03-02")]
+    assert settled["b"].tolist() == [pd.Timestamp("2024-12-31"), pd.Timestamp("1999-02-01")]
+
+
+def test_the_warning_of_dates_that_are_not_clear_names_the_argument():
+    with pytest.warns(UserWarning, match="day_first=True or day_first=False"):
+        fit(["01/02/2024", "03/04/2024", "12/12/2024"])
 
 
 def test_the_order_of_day_and_month_is_not_guessed_at_prediction():

@@ -80,7 +80,12 @@ def test_set_output_gives_named_columns():
 def test_a_clone_carries_the_parameters_and_nothing_else():
     fitted = TablePreprocessor(categorical_features=[0], max_categories=5).fit([[1, 2], [3, 4]])
     fresh = clone(fitted)
-    assert fresh.get_params() == {"categorical_features": [0], "max_categories": 5}
+    assert fresh.get_params() == {
+        "categorical_features": [0],
+        "max_categories": 5,
+        "decimal": "auto",
+        "day_first": None,
+    }
     assert not hasattr(fresh, "n_features_out_")
 
 

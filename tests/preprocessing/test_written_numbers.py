@@ -7,10 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.preprocessing import TablePreprocessor
+from cocoloss.preprocessing import TablePreprocessor, settle_kinds
 
 X = np.random.default_rng(0).normal(1000, 900, size=200).round(2)
-MARKS = ["?", "-", "--", ".", "NA", "n/a", "#N/A", "NULL", "None", "missing", "Unknown", " ? "]
+MARKS = [
+    *("?", "-", "--", ".", "NA", "n/a", "#N/A", "NULL", "None", "missing", "Unknown", " ? "),
+    *("n.a.", "k.A.", "unbekannt", "\u2013"),
+]
 
 
 def frame_of(values):
@@ -64,11 +67,16 @@ def write(x, form):
         text = text.translate(str.maketrans(",.", ".,"))
     if form.endswith("%"):
         return f"{text}%"
+    if form[0].isalpha():
+        return f"{text} {form.partition(' ')[0]}"
     sign = form[0] if form[0] in "$€£¥₹" else ""
     return text.replace("-", f"-{sign}") if x < 0 else sign + text
 
 
-FORMS = ["1,234.5", "1.234,5", "$1234.5", "$1,234.5", "€1.234,5", "1234.5%", "1,234.5%"]
+FORMS = [
+    *("1,234.5", "1.234,5", "$1234.5", "$1,234.5", "€1.234,5", "1234.5%", "1,234.5%"),
+    *("CHF 1,234.5", "kr 1.234,5", "PLN 1234.5"),
+]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -103,6 +111,102 @@ def test_a_form_takes_signs_on_either_side_and_blanks_between():
     expected = with_gaps(np.array([5.0, 6, -7, -8, 9]), [])
     written = ["$5", "6 $", "-$7", "$ -8", "+$9"]
     np.testing.assert_array_equal(TablePreprocessor().fit_transform(frame_of(written)), expected)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        ["12,50 EUR", "13 EUR", "-1.234,50 EUR"],
+        ["EUR 12,50", "eur 13", "EUR -1.234,50"],
+        ["12,50EUR", "13 Euro", "-1.234,50 €"],  # the sign and the word are one
+        ["12,50\u00a0€", "€\u202f13", "\u22121.234,50\u00a0EUR"],
+        ["USD 12.50", "13 usd", "-$1,234.50"],
+        ["CHF 12.50", "13 CHF", "Fr. -1,234.50"],
+        ["CHF 12.50", "13 CHF", "CHF -1'234.50"],
+        ["12,50 €", "13 €", "-1\u202f234,50 €"],
+        ["12,50 kr", "kr. 13", "-1.234,50 kr"],
+        ["12.50 GBP", "£13", "-1,234.50 GBP"],
+    ],
+)
+def test_a_currency_may_be_a_word(written):
+    expected = with_gaps(np.array([12.5, 13, -1234.5]), [])
+    np.testing.assert_array_equal(TablePreprocessor().fit_transform(frame_of(written)), expected)
+
+
+def test_thousands_may_stand_apart():
+    expected = with_gaps(np.array([1234567.5, 13, -1234]), [])
+    for written in (
+        ["1'234'567.5", "13", "-1\u2019234"],
+        ["1\u00a0234\u00a0567,5", "13", "-1\u202f234"],
+    ):
+        np.testing.assert_array_equal(
+            TablePreprocessor().fit_transform(frame_of(written)), expected
+        )
+    assert fit(["170 123 456", "170 123 457"]).kinds_ == {"a": "category"}
+    assert fit(["5'10", "6'2"]).kinds_ == {"a": "category"}
+
+
+@pytest.mark.parametrize("values", [["5 EUR", "6 USD"], ["5 kg", "6 kg"], ["EUR", "5 EUR"]])
+def test_other_words_and_two_currencies_are_no_numbers(values):
+    assert fit(values).kinds_ == {"a": "category"}
+
+
+def read_with(decimal, *columns):
+    frame = pd.DataFrame({f"c{j}": values for j, values in enumerate(columns)}, dtype=object)
+    settled = settle_kinds(frame, TablePreprocessor(decimal=decimal))
+    return [settled[name].tolist() for name in frame.columns]
+
+
+def test_points_are_thousands_where_the_decimal_mark_is_a_comma():
+    with pytest.warns(UserWarning, match=r"points between thousands.*'c0' \(such as '7.730'\)"):
+        assert read_with(",", ["7.730", "12"]) == [[7730, 12]]
+    with pytest.warns(UserWarning, match=r"If they are decimal points, say so by .*decimal='\.'"):
+        assert read_with(",", ["1.250 CHF", "12 CHF"]) == [[1250, 12]]
+    assert read_with(",", ["1.234.567,5", "1.250"]) == [[1234567.5, 1250]]
+    assert read_with(",", ["2.5", "12"]) == [[2.5, 12]]  # which no thousand is
+    assert read_with("auto", ["7.730", "12"]) == [[7.73, 12]]
+    assert read_with(".", ["1,234", "12"]) == [[1234, 12]]
+
+
+def test_columns_of_text_agree_on_a_decimal_mark():
+    with pytest.warns(UserWarning, match=r"points between thousands.*'c1'"):
+        assert read_with("auto", ["1,5 %", "2 %"], ["1.250 EUR", "12 EUR"])[1] == [1250, 12]
+    assert read_with("auto", ["1,5 %", "2 %"], ["1,234", "12"])[1] == [1.234, 12]
+    columns = ["1,5 %", "2 %"], ["1.250 EUR", "12 EUR"], ["2.5 %", "12 %"]  # one has points
+    assert read_with("auto", *columns)[1] == [1.25, 12]
+
+
+def test_stray_text_is_a_gap_among_decimal_commas_that_are_known():
+    text = [f"{x:.1f}".replace(".", ",") for x in np.linspace(10, 20, 400)]
+    frame = frame_of([*text, "many"])
+    with pytest.warns(UserWarning, match="such as 'many'"):
+        preprocessor = TablePreprocessor(decimal=",").fit(frame)
+    assert preprocessor.kinds_ == {"a": "number"}
+
+
+def test_numbers_may_arrive_as_text_with_the_decimal_mark_of_the_table():
+    preprocessor = TablePreprocessor(decimal=",").fit(pd.DataFrame({"a": [1.5, 7730.0, 2.0]}))
+    expected = preprocessor.transform(pd.DataFrame({"a": [2.5, 7730.0]}))
+    np.testing.assert_array_equal(preprocessor.transform(frame_of(["2,50", "7.730"])), expected)
+    with pytest.raises(CoCoError, match=r"written as 1\.234,5.*'2\.50'"):
+        preprocessor.transform(frame_of(["2.50"]))
+
+
+def test_a_table_with_another_decimal_mark_can_be_announced():
+    preprocessor = fit(["$1,200", "$2,500.5", "$4,000"])
+    expected = preprocessor.transform(frame_of(["$1,200", "$2,500.5"]))
+    preprocessor.expect_decimal(",")
+    found = preprocessor.transform(frame_of(["1.200,00 $", "$ 2.500,5"]))
+    np.testing.assert_array_equal(found, expected)
+    preprocessor.expect_decimal(".")
+    np.testing.assert_array_equal(preprocessor.transform(frame_of(["$1,200", "2500.5"])), expected)
+    with pytest.raises(CoCoError, match="decimal"):
+        preprocessor.expect_decimal("auto")
+
+
+def test_a_decimal_mark_that_is_none_is_refused():
+    with pytest.raises(CoCoError, match="decimal"):
+        TablePreprocessor(decimal="'").fit([[1.0], [2.0]])
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from browser import chromium, open_page  # noqa: F401 - fixtures
-from cocoloss import CoCoClassifier
-from cocoloss.estimators.recording import record_fit
+from cocoloss import CoCoClassifier, CrossEntropyClassifier
+from cocoloss.recording import record_fit
 
 SMALL = {"hidden_layer_sizes": (32,), "n_members": 2, "random_state": 0}
 HOSTILE = [
@@ -42,6 +42,13 @@ def cancer():
     estimator = CoCoClassifier(max_iter=10, embedding_dim=2, normalize=False, **SMALL)
     names = ["malignant", "benign"]
     return Run(estimator, X, y, n_snapshots=6, data_name="breast cancer", class_names=names)
+
+
+@pytest.fixture(scope="session")
+def single():
+    X, y = load_wine(return_X_y=True)
+    estimator = CrossEntropyClassifier(max_iter=4, **(SMALL | {"n_members": 1}))
+    return Run(estimator, X, y, n_snapshots=3, data_name="wine")
 
 
 @pytest.fixture(scope="session")

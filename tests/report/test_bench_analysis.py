@@ -18,6 +18,7 @@ from cocoloss.benchmark.rankings import NotRanked, Ranking, rank
 from cocoloss.benchmark.schema import COLUMNS
 from cocoloss.benchmark.store import Store
 from cocoloss.exceptions import CoCoError
+from cocoloss.report.bench_convergence import mean_grid, rank_grid
 from cocoloss.stats import compare, critical_distance
 from synthetic_store import (
     begin,
@@ -301,3 +302,24 @@ def test_a_hundred_thousand_results_are_read_in_seconds(tmp_path):
     assert len(findings.rows) == 200 * 4
     assert findings.units["n_trials"].tolist() == [500] * 200
     assert took < 3
+
+
+def test_convergence_grids_show_means_and_ranks_both_ways(tmp_path):
+    spec = make_spec("convergence", models=["ce", "coco", "dr"])
+    with Store(tmp_path / "curves.sqlite") as store:
+        fill_convergence(store, spec, infos_of(6), n_terms=(64, 256))
+        (findings,) = read_findings(store)
+    analysis = analyse(findings)
+    rows = findings.rows[(findings.rows["head"] == "centroid") & (findings.rows["n_terms"] == 256)]
+    scores = rows.groupby(["dataset", "model"])["balanced_accuracy"].mean().unstack()
+
+    means = {row[0].text: row[2].value for row in mean_grid(analysis, "centroid").rows}
+    assert means == pytest.approx(scores.mean().to_dict())
+    ranks = scores.rank(axis=1, ascending=False).mean()
+    shown = {
+        row[0].text: row[2].value for row in rank_grid(analysis, "centroid", by_mean=True).rows
+    }
+    assert {m: shown[m] for m in ranks.index} == pytest.approx(ranks.to_dict())
+    folds = {row[0].text: row[2].value for row in rank_grid(analysis, "centroid").rows}
+    ranking = analysis.rankings["centroid", 256]
+    assert folds["coco"] == ranking.comparison.average_ranks["coco"]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 import socket
 
 import numpy as np
@@ -10,8 +11,8 @@ from sklearn.metrics import confusion_matrix
 
 from browser import CONTRASTS
 from cocoloss._random import as_generator
-from cocoloss.estimators.recording import split_test
 from cocoloss.exceptions import CoCoError
+from cocoloss.recording.rows import split_test
 from cocoloss.report.page import percent, significant, visible
 from cocoloss.report.projection import project
 from cocoloss.report.run_report import run_report, write_run_report
@@ -282,7 +283,7 @@ def test_the_confusion_matrix_is_scikit_learns(open_page, report, request, name)
 def test_a_large_confusion_matrix_is_a_picture_that_tells(open_page, report, many):
     X, labels = kept_apart(many)
     expected = confusion_matrix(labels, many.estimator.predict(X), labels=np.arange(40))
-    page = open_page(report("many"), height=3000)
+    page = open_page(report("many"), height=5000)
     matrix = page.locator("#matrix")
     box = matrix.bounding_box()
     cell = box["width"] / 40
@@ -392,6 +393,127 @@ def test_a_thousand_points_at_forty_epochs_stay_small(digits):
         is_test=np.arange(1000) > 800,
     )
     assert len(run_report(large).encode()) < 1_500_000
+
+
+def test_every_number_says_whether_it_is_the_models_or_one_networks(open_page, report, digits):
+    page = open_page(report("digits"))
+    settle(page)
+    for key, mark in {
+        "balanced_accuracy": "all 2 networks",
+        "accuracy": "all 2 networks",
+        "log_loss": "all 2 networks",
+        "calibration_error": "all 2 networks",
+        "test_dispersity": "network 1 of 2",
+        "epoch": "network 1 of 2",
+    }.items():
+        card = page.locator(".card").filter(has=page.locator(f"[data-key={key}]"))
+        assert card.locator(".scope").inner_text() == mark
+    titles = page.locator("h2, h3").all_inner_texts()
+    assert "The embedding, epoch by epoch network 1 of 2" in titles
+    assert "Learning network 1 of 2" in titles
+    assert "Balanced accuracy network 1 of 2" in titles
+    assert "Test rows all 2 networks" in titles
+    assert "Rows of each class all 2 networks" in titles
+    assert "Angles between class means network 1 of 2" in titles
+    assert page.locator(".numbers thead .scope").inner_text() == "network 1 of 2"
+    foot = page.locator(".numbers tfoot tr")
+    assert foot.locator(".scope").inner_text() == "all 2 networks"
+    scores = (digits.record.balanced_accuracy, digits.record.train_balanced_accuracy)
+    assert foot.locator("td").all_inner_texts() == [percent(score) for score in scores]
+
+
+def test_the_models_accuracy_is_a_level_line_beside_the_curves_of_one_network(
+    open_page, report, digits
+):
+    page = open_page(report("digits"))
+    key = page.locator("#chart-accuracy [data-key=together]")
+    curve = page.locator("#chart-accuracy [data-key=test_balanced_accuracy]")
+    for press, index in (("Home", 0), ("End", len(digits.record.epochs) - 1)):
+        page.locator("#epoch").press(press)
+        settle(page)
+        assert key.inner_text() == percent(digits.record.balanced_accuracy)
+        shown = digits.record.measures["test_balanced_accuracy"][index]
+        assert curve.inner_text() == percent(shown)
+
+
+def test_a_single_network_needs_no_marks(open_page, single, tmp_path):
+    page = open_page(write_run_report(single.record, tmp_path / "single.html"))
+    settle(page)
+    assert page.locator(".scope").count() == 0
+    assert page.locator("#chart-accuracy [data-key=together]").count() == 0
+    assert "One network was trained." in page.locator("header").inner_text()
+
+
+def meanings(record):
+    html = run_report(record)
+    items = re.findall(r"<dt>(NC\d)</dt><dd>(.*?)</dd>", html)
+    return dict(items)
+
+
+def test_each_measure_of_collapse_has_a_sentence(digits, cancer, single):
+    assert list(meanings(digits.record)) == ["NC1", "NC2", "NC4"]
+    assert "mean of another class" in meanings(digits.record)["NC4"]
+    assert meanings(cancer.record)["NC2"].startswith("Not drawn")
+    linear = meanings(single.record)  # cross-entropy
+    assert list(linear) == ["NC1", "NC2", "NC3", "NC4"]
+    assert "linear classifier and the nearest class mean" in linear["NC4"]
+
+
+def test_columns_are_told_with_how_they_were_read_and_why_others_were_not(
+    open_page, cancer, tmp_path
+):
+    record = dataclasses.replace(
+        cancer.record,
+        column_kinds={"age": "number", "<b>city</b>": "category", "day": "date", "size": "number"},
+        column_notes={"<b>city</b>": "3 values", "day": "day first"},
+        dropped_columns={"id": "text: nearly every value differs", "unit": "constant"}
+        | {f"pixel {k}": "no value" for k in range(4)},
+    )
+    page = open_page(write_run_report(record, tmp_path / "columns.html"))
+    panel = page.locator(".columns")
+    assert "4 of 10 columns were learnt from: 2 numbers, 1 category, 1 date." in panel.inner_text()
+    left, used = panel.locator("dl").all()
+    assert left.locator("dt").all_inner_texts() == ["id", "unit", "4 columns"]
+    assert left.locator("dd").all_inner_texts() == [
+        "text: nearly every value differs",
+        "constant",
+        "no value: pixel 0, pixel 1, pixel 2, pixel 3",
+    ]
+    assert used.locator("dd").all_inner_texts() == [
+        "age, size",
+        "<b>city</b> (3 values)",
+        "day (day first)",
+    ]
+    assert panel.locator("details").count() == 0
+
+
+def test_a_long_list_of_columns_is_folded(open_page, report):
+    panel = open_page(report("cancer")).locator(".columns")  # thirty numbers
+    assert panel.locator("dl").is_hidden()
+    panel.locator("summary").click()
+    assert panel.locator("dd").inner_text().count("x") == 30
+
+
+def test_columns_of_a_transformer_of_ones_own_are_not_told(cancer):
+    own = dataclasses.replace(cancer.record, column_kinds={}, column_notes={}, dropped_columns={})
+    assert "columns were read by a transformer of your own" in run_report(own)
+
+
+def test_a_class_with_few_test_rows_is_named(digits):
+    confusion = digits.record.confusion.copy()
+    confusion[3] = np.eye(10, dtype=int)[3]
+    few = dataclasses.replace(digits.record, confusion=confusion, test_counts=confusion.sum(axis=1))
+    text = re.sub("<.*?>", "", run_report(few))
+    assert "Class 3 has but one test row: take it with care." in text
+    assert "take it with care" not in run_report(digits.record)
+
+
+def test_guessing_is_by_the_prior(digits):
+    share = digits.record.test_counts / digits.record.test_counts.sum()
+    prior = np.arange(1, 11) / 55
+    other = dataclasses.replace(digits.record, prior=prior)
+    assert f"guessing {significant(-sum(share * np.log(prior)))}" in run_report(other)
+    assert f"guessing {significant(math.log(10))}" in run_report(digits.record)
 
 
 def test_says_so_when_the_model_is_no_better_than_guessing(digits):

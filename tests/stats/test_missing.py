@@ -15,7 +15,9 @@ def gappy(n=8, gaps=((1, "b"), (4, "c"))):
 
 
 def test_by_default_the_missing_cells_are_named():
-    with pytest.raises(CoCoError, match=r"2 result.*missing: 'b' on 'd1'; 'c' on 'd4'\. Run them"):
+    with pytest.raises(
+        CoCoError, match=r"2 results are missing: 'b' on 'd1'; 'c' on 'd4'\. Run what"
+    ):
         compare(gappy())
 
 
@@ -52,11 +54,42 @@ def test_the_worst_comes_behind_all_that_have_a_result(higher_is_better):
     assert "missing, counted as the worst: b on d1, b on d4, c on d4" in str(comparison)
 
 
-def test_scores_of_filled_cells_stay_empty_and_means_are_of_what_is_there():
+def test_scores_of_filled_cells_stay_empty_and_means_are_over_common_datasets():
     comparison = compare(gappy(), missing="worst")
     assert np.isnan(comparison.scores.loc["d1", "b"])
-    assert comparison.mean_scores["b"] == pytest.approx(gappy()["b"].mean())
     assert comparison.scores.isna().to_numpy().sum() == len(comparison.filled)
+    common = gappy().drop(index=["d1", "d4"])
+    assert comparison.common_datasets == tuple(common.index)
+    for model in "abc":
+        assert comparison.mean_scores[model] == pytest.approx(common[model].mean())
+    assert "mean scores are over the 6 of 8 datasets on which every model" in str(comparison)
+
+
+def test_without_a_common_dataset_means_are_of_what_is_there_and_said_to_be_so():
+    frame = gappy(n=3, gaps=((0, "a"), (1, "b"), (2, "c")))
+    comparison = compare(frame, missing="worst")
+    assert comparison.common_datasets == ()
+    assert comparison.mean_scores["b"] == pytest.approx(frame["b"].mean())
+    assert "over different datasets, and cannot be compared" in str(comparison)
+
+
+def test_all_datasets_are_common_where_nothing_is_missing():
+    comparison = compare(gappy(gaps=()))
+    assert comparison.common_datasets == comparison.datasets
+    assert comparison.describe_means() == "mean scores are over all 8 datasets"
+
+
+def test_a_rope_is_refused_where_a_gap_counts_as_the_worst():
+    with pytest.raises(CoCoError, match="rope needs a score in every cell, but 'b' has none on"):
+        compare(gappy(), missing="worst", rope=0.01)
+
+
+def test_missing_folds_are_counted():
+    frame = fold_rows()
+    lost = (frame.dataset == "d1") & (frame.model == "b") & (frame.fold < 3)
+    whole = (frame.dataset == "d2") & (frame.model == "c")
+    with pytest.raises(CoCoError, match=r"'b' on 'd1' \(3 of 10 folds\); 'c' on 'd2'\. Run"):
+        compare(frame[~lost & ~whole], ranking="folds")
 
 
 def test_the_worst_loses_in_the_signed_rank_test_too():

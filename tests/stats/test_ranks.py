@@ -6,7 +6,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.stats import corrected_t, holm, rank_models, significance_ranks
+from cocoloss.stats import corrected_t, holm, rank_models, significance_ranks, wilcoxon_paired
 
 score_tables = arrays(float, (5, 4), elements=st.integers(0, 5).map(float))
 
@@ -158,3 +158,17 @@ def test_refuses_fold_scores_without_a_mean():
     folds[0, 0], folds[1, 0] = np.inf, -np.inf
     with pytest.raises(CoCoError, match="infinite with both signs"):
         significance_ranks(folds)
+
+
+def test_of_two_models_with_equal_means_none_is_better():
+    second = np.zeros(20)
+    first = np.r_[np.ones(19), -19.0]  # better on nearly all folds, and as much worse on one
+    assert wilcoxon_paired(first, second).p_value < 0.01
+    assert significance_ranks(np.stack([first, second], axis=1)).tolist() == [1.0, 1.0]
+
+
+def test_a_level_that_the_smallest_p_value_only_reaches_is_refused():
+    folds = np.stack([np.arange(1.0, 7.0), np.zeros(6)], axis=1)
+    assert significance_ranks(folds, alpha=0.0313).tolist() == [1.0, 2.0]
+    with pytest.raises(CoCoError, match="no difference can ever be significant"):
+        significance_ranks(folds, alpha=2.0**-5)

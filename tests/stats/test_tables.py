@@ -118,18 +118,21 @@ def test_infinite_scores_are_kept():
 @pytest.mark.parametrize(
     ("scores", "message"),
     [
-        ({"a": [0.1, 0.2]}, "1 model"),
-        ({"a": [0.1], "b": [0.2]}, r"1 dataset\(s\).*significance_ranks"),
+        ({"a": [0.1, 0.2]}, "scores has one model, 'a'; a comparison needs two"),
+        ({"a": [0.1], "b": [0.2]}, r"one dataset, '0'.*significance_ranks"),
         ({"a": [0.1], "b": [0.2, 0.3]}, "one list per model"),
         ({"a": ["0.5", "failed"], "b": [0.2, 0.3]}, r"model 'a' has 'failed' at 1; leave a failed"),
         (np.zeros((2, 3, 4)), r"shape \(2, 3, 4\); for folds"),
         ([["a", "b"]], "must hold numbers only"),
         (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), "model names must differ.*'a'"),
         (pd.DataFrame([[1, 2], [3, 4]], columns=["1", 1]), "model names must differ.*'1'"),
-        (pd.DataFrame([[1, 2], [3, 4]], index=["x", "x"]), "dataset names must differ.*'x'"),
+        (
+            pd.DataFrame([[1, 2], [3, 4]], index=["x", "x"]),
+            "dataset names must differ.*'x'; for several",
+        ),
         (long_table().drop(columns="score"), r"'score' is missing; the columns are 'dataset'"),
         (long_table().drop(columns="dataset"), r"'dataset' is missing"),
-        (long_table().iloc[:0], r"0 model\(s\)"),
+        (long_table().iloc[:0], "scores has no model"),
     ],
 )
 def test_refuses_what_is_no_table(scores, message):

@@ -33,6 +33,8 @@ GIVE_UP_AFTER = 5  # failed trials in a row from the first on: the model fails, 
 
 def plan(spec: "Spec", infos: Sequence[TableInfo]) -> list[Unit]:
     """List every model on every table, with the number of its tasks and a guess at their time."""
+    for name in spec.tuning.trials:
+        find_model(name, spec.models.own)  # a name that is misspelt here would have no effect
     kinds = {name: find_model(name, spec.models.own) for name in spec.models.names}
     return [_unit(spec, info, name, kind) for info in infos for name, kind in kinds.items()]
 
@@ -40,7 +42,7 @@ def plan(spec: "Spec", infos: Sequence[TableInfo]) -> list[Unit]:
 def _unit(spec: "Spec", info: TableInfo, name: str, kind: ModelKind) -> Unit:
     outer = spec.folds.outer
     studies = outer if spec.tuning.mode == "each" else 1
-    trials = studies * _n_trials(spec, kind)
+    trials = studies * _n_trials(spec, name, kind)
     together = kind.neural and spec.tuning.mode == "first"
     one_fit = partial(seconds_of_fit, name, kind, info, spec.training.epochs)
     rows = info.n_rows * (outer - 1) / outer
@@ -74,7 +76,7 @@ def drive(unit: Unit, spec: "Spec", parallel: int = 1) -> Steps:
     """
     kind = find_model(unit.model, spec.models.own)
     outer = spec.folds.outer
-    if not _n_trials(spec, kind):
+    if not _n_trials(spec, unit.model, kind):
         found: list[dict[str, Any]] = [{"point": {}}] * outer
     elif spec.tuning.mode == "first":
         # NOTE[PAPER]: the first fold's training rows hold test rows of all other folds, which so
@@ -137,7 +139,7 @@ def _tune(unit: Unit, spec: "Spec", kind: ModelKind, fold: int, parallel: int) -
     size = _size(spec, info.n_rows, info.n_columns, info.n_classes)
     space = partial(_sized, kind.space, size)
     study = Study(f"{unit.dataset}/{unit.model}/{fold}/{unit.root}", space)
-    n_trials = _n_trials(spec, kind)
+    n_trials = _n_trials(spec, unit.model, kind)
     error = ""
     for start in range(0, n_trials, parallel):
         asked = [study.ask() for _ in range(min(parallel, n_trials - start))]
@@ -190,11 +192,11 @@ def _side_by_side(studies: list[Steps]) -> Steps:
     return found
 
 
-def _n_trials(spec: "Spec", kind: ModelKind) -> int:
-    per_hyperparameter = spec.tuning.trials_per_hyperparameter
-    if kind.space is None or not per_hyperparameter:
+def _n_trials(spec: "Spec", model: str, kind: ModelKind) -> int:
+    if kind.space is None:
         return 0
-    return max(spec.tuning.min_trials, per_hyperparameter * kind.n_hyperparameters)
+    usual = spec.tuning.trials_per_hyperparameter * kind.n_hyperparameters
+    return spec.tuning.trials.get(model, usual)
 
 
 def _size(spec: "Spec", n_rows: int, n_columns: int, n_classes: int) -> tuple[int, int, int]:

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from cocoloss._validation import check_integer
 from cocoloss.benchmark.accuracy import Steps, outer_folds
 from cocoloss.benchmark.folds import Fold
 from cocoloss.benchmark.keys import Result, TableInfo, Task, Unit, seed_of
 from cocoloss.benchmark.measures import balanced_accuracy
+from cocoloss.benchmark.options import check_counts, check_rate, check_whole, chosen_options
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import CentroidHead, GaussianHead
 from cocoloss.preprocessing import TablePreprocessor
@@ -50,18 +50,10 @@ def check_options(options: Mapping[str, Any]) -> None:
     --------
     >>> check_options({"n_terms": [64, 1024]})
     """
-    for name in options:
-        if name not in DEFAULTS:
-            raise CoCoError(f"unknown key options.{name}; there are {', '.join(DEFAULTS)}")
-    chosen = DEFAULTS | dict(options)
-    if not isinstance(chosen["n_terms"], list | tuple) or not chosen["n_terms"]:
-        raise CoCoError(f"options.n_terms must be a list of numbers, not {chosen['n_terms']!r}")
-    for n_terms in chosen["n_terms"]:
-        check_integer(n_terms, "each of options.n_terms", minimum=0)
-    check_integer(chosen["batch_size"], "options.batch_size", minimum=1)
-    rate = chosen["learning_rate"]
-    if isinstance(rate, bool) or not isinstance(rate, int | float) or not rate > 0:
-        raise CoCoError(f"options.learning_rate must be a positive number, not {rate!r}")
+    chosen = chosen_options(options, DEFAULTS)
+    check_counts(chosen, "n_terms", minimum=0)
+    check_whole(chosen, ["batch_size"])
+    check_rate(chosen, "learning_rate", positive=True)
 
 
 def hidden_units(n_features: int, n_classes: int) -> tuple[int, int]:
@@ -121,7 +113,7 @@ def run(task: Task, table: Any, spec: "Spec") -> Result:
     """Train all folds for the first steps; return a row per fold, number of terms and head."""
     from cocoloss.estimators.first_steps import first_steps  # noqa: PLC0415 - torch, to train
 
-    options = DEFAULTS | dict(spec.options)
+    options = chosen_options(spec.options, DEFAULTS)
     X, y = table.X, np.asarray(table.y)
     pairwise, batch_size = PAIRWISE[task.model], options["batch_size"]
     counts = sorted(set(options["n_terms"]))
@@ -223,7 +215,7 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 def _seconds(spec: "Spec", info: TableInfo, name: str) -> float:
     """Return roughly how long a loss takes: steps of all folds, and embeddings of the rows."""
-    options = DEFAULTS | dict(spec.options)
+    options = chosen_options(spec.options, DEFAULTS)
     u1, u2 = hidden_units(info.n_columns, info.n_classes)
     weights = info.n_columns * u1 + u1 * u2
     most = max(options["n_terms"])

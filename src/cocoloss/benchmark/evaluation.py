@@ -1,7 +1,6 @@
 """A few models on one table, cross-validated side by side: like meets like."""
 
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.metrics import accuracy_score, log_loss, recall_score
-from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from sklearn.utils import _safe_indexing
 
 from cocoloss._validation import check_integer, check_option
+from cocoloss.benchmark.folds import Fold, stratified_folds
+from cocoloss.benchmark.measures import balanced_accuracy, first_embedding, log_loss
 from cocoloss.estimators import (
     CoCoClassifier,
     CrossEntropyClassifier,
@@ -160,7 +159,7 @@ def evaluate_models(
     return evaluations
 
 
-def _folds(y: NDArray[Any], n_folds: int, seed: int) -> list[tuple[Any, Any]]:
+def _folds(y: NDArray[Any], n_folds: int, seed: int) -> list[Fold]:
     """Return stratified folds; a class of fewer rows than folds is not in every test part."""
     classes, counts = np.unique(y, return_counts=True)
     if counts.min() < 2:
@@ -168,10 +167,7 @@ def _folds(y: NDArray[Any], n_folds: int, seed: int) -> list[tuple[Any, Any]]:
             f"class {classes[counts.argmin()]!s} has one row only, so that no fold can both learn "
             f"it and be judged by it; leave its row out or join the class with another"
         )
-    splitter = StratifiedKFold(min(n_folds, counts.max()), shuffle=True, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class")
-        return list(splitter.split(np.zeros(len(y)), y))
+    return stratified_folds(y, min(n_folds, int(counts.max())), seed)
 
 
 def _fit_in_lockstep(estimator: Any, X: Any, y: NDArray[Any], splits: list[Any]) -> list[Fitted]:
@@ -207,24 +203,18 @@ def _measure(classifier: Any, X: Any, y: NDArray[Any], test: NDArray[np.intp]) -
     """Return every measure of a fitted classifier on its test rows."""
     rows, labels = _safe_indexing(X, test), y[test]
     measures = dict.fromkeys(MEASURES, float("nan"))
-    predicted = classifier.predict(rows)
-    present = np.unique(labels)
-    measures["balanced_accuracy"] = recall_score(
-        labels, predicted, labels=present, average="macro", zero_division=0
-    )
-    measures["accuracy"] = accuracy_score(labels, predicted)
+    predicted = np.asarray(classifier.predict(rows))
+    measures["balanced_accuracy"] = balanced_accuracy(labels, predicted)
+    measures["accuracy"] = float(np.mean(labels == predicted))
     if hasattr(classifier, "predict_proba"):
-        proba = np.clip(classifier.predict_proba(rows), 1e-15, None)  # a forest may say never
-        proba /= proba.sum(axis=1, keepdims=True)
-        measures["log_loss"] = log_loss(labels, proba, labels=classifier.classes_)
+        probabilities = classifier.predict_proba(rows)
+        measures["log_loss"] = log_loss(labels, probabilities, classifier.classes_)
     if hasattr(classifier, "heads_") and _can_spread(labels):
-        width = classifier._n_features_out // len(classifier.heads_)  # noqa: SLF001
-        embedding = np.asarray(classifier.transform(rows), dtype=np.float64)
-        first = embedding[:, :width] * np.sqrt(len(classifier.heads_))  # the first member's own
+        first = first_embedding(classifier, rows)
         measures["dispersity"] = dispersity(first, labels)
         collapse = neural_collapse(first, labels)
         measures |= {"nc1": collapse.nc1, "nc4": collapse.nc4}
-        if len(present) > 2:  # two points are always a simplex
+        if len(np.unique(labels)) > 2:  # two points are always a simplex
             measures["nc2"] = collapse.nc2
     return measures
 

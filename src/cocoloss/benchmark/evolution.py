@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss._validation import check_integer
 from cocoloss.benchmark.accuracy import Steps
 from cocoloss.benchmark.keys import Result, TableInfo, Task, Unit
 from cocoloss.benchmark.measures import balanced_accuracy
 from cocoloss.benchmark.models import find_model
+from cocoloss.benchmark.options import check_counts, check_rate, check_whole, chosen_options
 from cocoloss.estimators.ensemble import Ensemble
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import GaussianHead
@@ -51,20 +51,11 @@ def check_options(options: Mapping[str, Any]) -> None:
     --------
     >>> check_options({"epochs": [5, 50], "hidden_units": 64})
     """
-    for name in options:
-        if name not in DEFAULTS:
-            raise CoCoError(f"unknown key options.{name}; there are {', '.join(DEFAULTS)}")
-    chosen = DEFAULTS | dict(options)
-    if not isinstance(chosen["epochs"], list | tuple) or not chosen["epochs"]:
-        raise CoCoError(f"options.epochs must be a list of numbers, not {chosen['epochs']!r}")
-    for epoch in chosen["epochs"]:
-        check_integer(epoch, "each of options.epochs", minimum=1)
-    for name in ("hidden_units", "embedding_dim", "batch_size", "max_points"):
-        check_integer(chosen[name], f"options.{name}", minimum=1)
+    chosen = chosen_options(options, DEFAULTS)
+    check_counts(chosen, "epochs", minimum=1)
+    check_whole(chosen, ["hidden_units", "embedding_dim", "batch_size", "max_points"])
     for name in ("learning_rate", "weight_decay"):
-        value = chosen[name]
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise CoCoError(f"options.{name} must be a number that is not negative, not {value!r}")
+        check_rate(chosen, name, positive=False)
 
 
 def plan(spec: "Spec", infos: Sequence[TableInfo]) -> list[Unit]:
@@ -75,7 +66,7 @@ def plan(spec: "Spec", infos: Sequence[TableInfo]) -> list[Unit]:
                 f"the models of an evolution are {', '.join(MODELS)}, whose embedding is what is "
                 f"learnt, not {name!r}"
             )
-    options = DEFAULTS | dict(spec.options)
+    options = chosen_options(spec.options, DEFAULTS)
     return [
         Unit.of(spec, info, name, tasks=1, seconds=_seconds(options, info))
         for info in infos
@@ -101,7 +92,7 @@ def run(task: Task, table: Any, spec: "Spec") -> Result:
         Gaussians on the same rows. ``extra``: "epochs", "classes", "labels" (n,), "embeddings"
         (epochs, n, q) and "centres" (epochs, C, q).
     """
-    options = DEFAULTS | dict(spec.options)
+    options = chosen_options(spec.options, DEFAULTS)
     X, y = table.X, np.asarray(table.y)
     epochs = sorted(set(options["epochs"]))
     kept: dict[int, NDArray[np.float32]] = {}

@@ -1,26 +1,32 @@
-"""Results as tables for other programs, and back.
+"""Results as tables for other programs.
 
 Two forms. "folds" has one line per dataset, model and fold, with a column per measure: what one
-analyses. "tasks" has one line per task, trials too, with everything: what a store can be filled
-from again. Both are CSV or Parquet, by the ending of the name.
+analyses. "tasks" is everything, see :mod:`cocoloss.benchmark.task_file`: what a store can be
+filled from again. Both are CSV or Parquet, by the ending of the name.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cocoloss.benchmark.json_text import dump_json, load_json
-from cocoloss.benchmark.schema import COLUMNS
+from cocoloss.benchmark.json_text import dump_json
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.task_file import (
+    START,
+    UNIT,
+    check_ending,
+    task_table,
+    whole_table,
+    with_parquet,
+)
 from cocoloss.benchmark.worker import Environment
-from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TEXTS = ("measures", "rows", "params", "extra")  # columns of JSON
+__all__ = ["export", "fold_table", "task_table"]
+
 FIRST = ("spec", "experiment", "dataset", "model", "stage", "part", "fold")
 LAST = (
     *("status", "error", "params", "task_seconds", "peak_memory", "attempt", "finished_at"),
@@ -53,22 +59,10 @@ def fold_table(store: Store, spec_hash: str | None = None) -> "pd.DataFrame":
     return table.astype({"fold": "Int64"})
 
 
-def task_table(store: Store) -> "pd.DataFrame":
-    """Return one line per task with everything that the store knows of it."""
-    import pandas as pd  # noqa: PLC0415 - heavy
-
-    places = store.environments()
-    lines = []
-    for row in store.rows():
-        place = places[row["environment"]]
-        texts = {name: dump_json(row[name]) for name in TEXTS}
-        texts |= {"machine": dump_json(place.machine), "versions": dump_json(place.versions)}
-        lines.append(row | texts)
-    return pd.DataFrame(lines, columns=[*COLUMNS, "machine", "versions"])
-
-
 def export(store: Store, path: str | Path, *, tasks: bool = False) -> int:
-    """Write results to a file; return how many lines it has.
+    """Write results to a file; return how many there are, tasks or folds.
+
+    The same store gives the same file, byte for byte, with the same version of pandas.
 
     Parameters
     ----------
@@ -76,7 +70,7 @@ def export(store: Store, path: str | Path, *, tasks: bool = False) -> int:
     path : path
         Ends in .csv or .parquet.
     tasks : bool, default=False
-        Everything, one line per task, instead of one line per fold.
+        Everything, one line per task, and what was planned, instead of one line per fold.
 
     Raises
     ------
@@ -84,57 +78,14 @@ def export(store: Store, path: str | Path, *, tasks: bool = False) -> int:
         If the name has another ending, or cannot be written to.
     """
     path = Path(path)
-    _check_ending(path)
+    check_ending(path)
     with write_whole(path) as aside:
-        table = task_table(store) if tasks else fold_table(store)
+        table = whole_table(store) if tasks else fold_table(store)
         if path.suffix == ".csv":
             table.to_csv(aside, index=False)
         else:
-            _parquet(table.to_parquet, aside, index=False)
-    return len(table)
-
-
-def read_tasks(path: str | Path) -> Iterator[tuple[dict[str, Any], Environment]]:
-    """Give the rows of a file of tasks, each with where it ran.
-
-    Raises
-    ------
-    CoCoError
-        If the file is no such file.
-    """
-    import pandas as pd  # noqa: PLC0415 - heavy
-
-    path = Path(path)
-    _check_ending(path)
-    try:
-        if path.suffix == ".csv":
-            table = pd.read_csv(path, dtype=str, keep_default_na=False)
-        else:
-            table = _parquet(pd.read_parquet, path)
-    except (OSError, ValueError) as error:
-        raise CoCoError(f"cannot read {path}: {' '.join(str(error).split())}") from error
-    lacking = [name for name in [*COLUMNS, "machine", "versions"] if name not in table.columns]
-    if lacking:
-        raise CoCoError(
-            f"{path} has no column {lacking[0]!r}; export with --tasks what shall be merged"
-        )
-    try:
-        for line in table.to_dict("records"):
-            yield _task_row(line)
-    except (ValueError, TypeError, json.JSONDecodeError) as error:
-        raise CoCoError(f"{path} is damaged: {' '.join(str(error).split())}") from error
-
-
-def _task_row(line: Mapping[str, Any]) -> tuple[dict[str, Any], Environment]:
-    import pandas as pd  # noqa: PLC0415 - heavy
-
-    row = {name: line[name] for name in COLUMNS}
-    row |= {name: load_json(line[name]) for name in TEXTS}
-    row["seconds"] = float(row["seconds"])
-    row["peak_memory"], row["attempt"] = int(row["peak_memory"]), int(row["attempt"])
-    row["current"] = str(row["current"]) == "True"
-    row["finished_at"] = pd.Timestamp(row["finished_at"]).to_pydatetime()
-    return row, Environment(load_json(line["machine"]), load_json(line["versions"]))
+            with_parquet(table.to_parquet, aside, index=False, compression="zstd")
+    return int((~table["stage"].isin([UNIT, START])).sum())
 
 
 def _fold_lines(
@@ -151,17 +102,3 @@ def _fold_lines(
     }
     for measures in row["rows"] or [row["measures"]]:
         yield {"fold": None, **measures, **common}
-
-
-def _check_ending(path: Path) -> None:
-    if path.suffix not in {".csv", ".parquet"}:
-        raise CoCoError(f"{path}: the name must end in .csv or .parquet")
-
-
-def _parquet(work: Any, path: Path, **options: Any) -> Any:
-    try:
-        return work(path, **options)
-    except ImportError as error:
-        raise CoCoError(
-            "Parquet needs pyarrow, which is not installed; pip install 'cocoloss[parquet]'"
-        ) from error

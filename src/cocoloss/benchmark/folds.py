@@ -1,20 +1,16 @@
-"""Stratified folds that survive rare classes."""
+"""Folds of a benchmark: those of scikit-learn, as others have them, where it has any."""
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
+from cocoloss.data.splits import Fold
+from cocoloss.data.splits import stratified_folds as deal
 from cocoloss.exceptions import CoCoError
 
-
-class Fold(NamedTuple):
-    """Rows of one fold, sorted."""
-
-    train: NDArray[np.int64]
-    test: NDArray[np.int64]
+__all__ = ["Fold", "stratified_folds"]
 
 
 def stratified_folds(y: Any, n_folds: int, seed: int) -> list[Fold]:
@@ -47,17 +43,8 @@ def stratified_folds(y: Any, n_folds: int, seed: int) -> list[Fold]:
     if len(labels) < n_folds:
         raise CoCoError(f"{len(labels)} rows cannot be split into {n_folds} folds; ask for fewer")
     if np.bincount(labels).max() < n_folds:  # which scikit-learn refuses
-        return _deal(labels, n_folds, seed)
+        return deal(labels, n_folds, seed)
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")  # what the docstring says
         return [Fold(train, test) for train, test in splitter.split(labels[:, None], labels)]
-
-
-def _deal(labels: NDArray[np.int64], n_folds: int, seed: int) -> list[Fold]:
-    """Deal rows to the folds in turn, class by class."""
-    order = np.random.default_rng(seed).permutation(len(labels))
-    order = order[np.argsort(labels[order], kind="stable")]
-    rows = np.arange(len(labels))
-    tests = [np.sort(order[k::n_folds]) for k in range(n_folds)]
-    return [Fold(np.setdiff1d(rows, test), test) for test in tests]

@@ -17,7 +17,11 @@ def dump_json(value: Any) -> str:
     >>> dump_json({"a": 0.1, "b": float("nan")})
     '{"a":0.1,"b":"NaN"}'
     """
-    return json.dumps(plain(value), separators=(",", ":"), allow_nan=False)
+    value = plain(value)
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except ValueError:  # few values hold such a number
+        return json.dumps(_named(value), separators=(",", ":"), allow_nan=False)
 
 
 def load_json(text: str | bytes) -> Any:
@@ -35,17 +39,17 @@ def load_json(text: str | bytes) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a value that JSON has, numpy's numbers and arrays as Python's.
+    """Return a value that JSON has, numpy's numbers and arrays as Python's; NaN stays NaN.
 
     Raises
     ------
     TypeError
         If there is none; the message says what it was.
     """
-    if isinstance(value, float):
-        return value if math.isfinite(value) else NAMES[str(float(value))]
     if value is None or isinstance(value, str | bool | int):
         return value
+    if isinstance(value, float):
+        return float(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -53,6 +57,16 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):  # numpy
         return plain(value.tolist())
     raise TypeError(f"a result holds a {type(value).__name__}, which JSON has not")
+
+
+def _named(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else NAMES[str(value)]
+    if isinstance(value, list):
+        return [_named(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _named(item) for key, item in value.items()}
+    return value
 
 
 def _restored(value: Any) -> Any:

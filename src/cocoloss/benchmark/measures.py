@@ -114,9 +114,17 @@ def embedding_dispersity(classifier: Any, X: Any, y: NDArray[Any]) -> float:
     """
     if len(np.unique(y)) < 2:
         return NAN
-    n_members = len(classifier.heads_)
-    joined = np.asarray(classifier.transform(X), dtype=np.float64)
-    first = joined[:, : joined.shape[1] // n_members]  # the scale of all cancels
+    first = first_embedding(classifier, X)
     if not np.isfinite(first).all():
         return NAN  # a network that diverged
     return float(dispersity(first, y))
+
+
+def first_embedding(classifier: Any, X: Any) -> NDArray[np.float64]:
+    """Return the embedding of rows by the first member of a classifier of ours, but for its scale.
+
+    An array of shape (n, q). Members stand side by side in ``transform``, all scaled alike.
+    """
+    joined = np.asarray(classifier.transform(X), dtype=np.float64)
+    first: NDArray[np.float64] = joined[:, : joined.shape[1] // len(classifier.heads_)]
+    return first

@@ -163,7 +163,8 @@ MODELS: dict[str, ModelKind] = {
     "coco-balanced": _tuned_network(ShuffledCoCoClassifier, loss="balanced", priors="empirical"),
     # NOTE[PAPER]: dot regression as printed leaves the norm free, and with it which other vertices
     # an embedding is near to: with three classes or more a loss of zero does not mean that the
-    # largest inner product is the right one. Its authors divide by the norm: "dr-sphere".
+    # largest inner product is the right one. "dr-sphere" divides the embedding by its norm: there
+    # a loss of zero is the vertex itself.
     "dr": _tuned_network(DotRegressionClassifier, priors="uniform"),
     "dr-sphere": _tuned_network(DotRegressionClassifier, priors="uniform", normalize=True),
     "dr-w": _tuned_network(

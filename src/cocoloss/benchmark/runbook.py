@@ -16,7 +16,7 @@ from cocoloss.benchmark.worker import Environment
 
 OPEN = "open"
 AT_ONCE = 500  # keys in one question
-UNIT = ["spec_hash", "dataset", "model"]
+UNIT = ["spec_hash", "dataset", "model"]  # what tells units apart
 Item = TypeVar("Item")
 
 
@@ -94,11 +94,13 @@ class RunBook:
         """Return "open", "ok" or "failed" by key of unit."""
         return {row["key"]: row["status"] for row in self.planned(spec_hash)}
 
-    def planned(self, spec_hash: str) -> list[dict[str, Any]]:
-        """Return the units of a spec: dataset, model, tasks, seconds, status, error and more."""
-        query = sa.select(units).where(units.c.spec_hash == spec_hash)
+    def planned(self, spec_hash: str | None = None) -> list[dict[str, Any]]:
+        """Return the units of a spec, or all: dataset, model, tasks, seconds, status and more."""
+        query = sa.select(*(column for column in units.c if column.name != "id"))
+        if spec_hash is not None:
+            query = query.where(units.c.spec_hash == spec_hash)
         with self.database.reading() as connection:
-            rows = connection.execute(query.order_by(units.c.dataset, units.c.model)).mappings()
+            rows = connection.execute(query.order_by(*(units.c[name] for name in UNIT))).mappings()
             return [dict(row) for row in rows]
 
     def end_unit(self, unit: Unit, spec_hash: str, error: str, keys: Collection[str]) -> None:
@@ -114,23 +116,11 @@ class RunBook:
             Of the tasks that were gone through. Earlier results of the unit that are not among
             them are not current any more.
         """
-        of_unit = (
-            results.c.spec_hash == spec_hash,
-            results.c.dataset == unit.dataset,
-            results.c.model == unit.model,
-        )
 
         def write(connection: sa.Connection) -> None:
             ended = sa.update(units).where(units.c.key == unit.key)
             connection.execute(ended.values(status=FAILED if error else OK, error=error))
-            known = connection.execute(sa.select(results.c.key, results.c.current).where(*of_unit))
-            wrong = [key for key, current in known if current != (key in keys)]
-            for some in batches(wrong):
-                connection.execute(
-                    sa.update(results)
-                    .where(results.c.key.in_(some))
-                    .values(current=sa.not_(results.c.current))
-                )
+            mark_current(connection, (spec_hash, unit.dataset, unit.model), keys)
 
         self.database.writing(write)
 
@@ -143,8 +133,7 @@ class RunBook:
         keys = {(dataset, model): key for dataset, model, key in known}
         for row in rows:
             if keys.get((row["dataset"], row["model"]), row["key"]) != row["key"]:
-                of_unit = (results.c[name] == row[name] for name in UNIT)
-                connection.execute(sa.update(results).where(*of_unit).values(current=False))
+                mark_current(connection, tuple(row[name] for name in UNIT), ())
 
     def begin_run(self, run_id: str, spec: Spec, environment: Environment) -> None:
         """Note that a driver has started."""
@@ -195,6 +184,16 @@ class RunBook:
                 digest=environment.digest, **vars(environment)
             )
             connection.execute(statement.on_conflict_do_nothing(index_elements=["digest"]))
+
+
+def mark_current(connection: sa.Connection, unit: tuple[str, ...], keys: Collection[str]) -> None:
+    """Make these results of a unit, ``(spec_hash, dataset, model)``, current, and no others."""
+    of_unit = (results.c[name] == value for name, value in zip(UNIT, unit, strict=True))
+    known = connection.execute(sa.select(results.c.key, results.c.current).where(*of_unit))
+    wrong = [key for key, current in known if current != (key in keys)]
+    for some in batches(wrong):
+        flipped = sa.update(results).where(results.c.key.in_(some))
+        connection.execute(flipped.values(current=sa.not_(results.c.current)))
 
 
 def batches(items: Iterable[Item], size: int = AT_ONCE) -> Iterator[list[Item]]:

@@ -18,7 +18,7 @@ from cocoloss.benchmark.keys import digest_of
 from cocoloss.exceptions import CoCoError
 
 MODES = ("first", "each")
-ADDED_LATER = (("tuning", "min_trials"),)  # older stores do not know them; 0 is as it was
+ADDED_LATER = (("tuning", "trials"),)  # left out where empty: older stores do not know them
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Tuning:
     """Trials per hyperparameter, tuned on the first outer fold or on each, so many at once."""
 
     trials_per_hyperparameter: int = 10
-    min_trials: int = 0  # for models of few hyperparameters
+    trials: Mapping[str, int] = field(default_factory=dict)  # of single models, instead
     mode: str = "first"
     parallel: int = 0  # 0: as many as workers are idle
 
@@ -250,6 +250,13 @@ def _places(value: Any, name: str) -> dict[str, str]:
     return dict(value)
 
 
+def _trials(value: Any, name: str) -> dict[str, int]:
+    """Check numbers of trials by model."""
+    if not isinstance(value, Mapping):
+        raise CoCoError(f"{name} must be a table of model = number, not {value!r}")
+    return {model: check_integer(n, f"{name}.{model}", minimum=0) for model, n in value.items()}
+
+
 # section -> (class, key -> check); what has no default in the class must be given
 SECTIONS: dict[str, tuple[type, dict[str, Check]]] = {
     "data": (Data, {"source": _text, "datasets": _texts, "max_rows": _whole(0)}),
@@ -259,7 +266,7 @@ SECTIONS: dict[str, tuple[type, dict[str, Check]]] = {
         Tuning,
         {
             "trials_per_hyperparameter": _whole(0),
-            "min_trials": _whole(0),
+            "trials": _trials,
             "mode": lambda value, name: check_option(value, name, MODES),
             "parallel": _whole(0),
         },

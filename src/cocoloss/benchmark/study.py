@@ -7,6 +7,7 @@ again what it was told before asks for the same points, whatever happened in bet
 
 import hashlib
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -73,9 +74,7 @@ class Study:
     def ask(self) -> Trial:
         """Return the next trial."""
         number = len(self._asked) + len(self._told)
-        study = self._optuna.create_study(
-            direction="maximize", sampler=self._optuna.samplers.TPESampler(seed=self._seed(number))
-        )
+        study = self._optuna.create_study(direction="maximize", sampler=self._sampler(number))
         for earlier in range(number):
             study.add_trial(self._frozen(earlier))
         if number == 0 and self.first is not None:
@@ -146,6 +145,13 @@ class Study:
         """Return the arguments that the space makes of a point."""
         return self.space(self._optuna.trial.FixedTrial(point))
 
+    def _sampler(self, number: int) -> Any:
+        # "constant_liar" makes it keep away from points that are being tried. Optuna 5 has that by
+        # default, Optuna 4 calls it an experiment.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", self._optuna.exceptions.ExperimentalWarning)
+            return self._optuna.samplers.TPESampler(seed=self._seed(number), constant_liar=True)
+
     def _seed(self, number: int) -> int:
         digest = hashlib.sha256(f"{self.name}/{number}".encode()).digest()
         return int.from_bytes(digest[:4], "big")
@@ -153,7 +159,7 @@ class Study:
     def _frozen(self, number: int) -> Any:
         """Return an earlier trial in Optuna's form."""
         states = self._optuna.trial.TrialState
-        if number in self._asked:  # the sampler keeps away from points that are being tried
+        if number in self._asked:
             point, score, state = self._asked[number], None, states.RUNNING
         else:
             point, score = self._told[number]

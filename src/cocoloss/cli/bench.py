@@ -225,7 +225,7 @@ def export(store: str, out: Path, tasks: bool) -> None:
 
     with Store(store, create=False) as opened:
         lines = exporting.export(opened, out, tasks=tasks)
-    click.echo(f"wrote {out}: {lines:,} lines")
+    click.echo(f"wrote {out}: {lines:,} results")
 
 
 @bench.command()

@@ -1,5 +1,6 @@
 """``cocoloss data``: which tables there are, and bringing them here."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -7,6 +8,7 @@ import click
 
 from cocoloss.cli import options
 
+ADVICE = {"thousands": "`fit`, `evaluate` and `predict` have --decimal if it is otherwise"}
 SOURCE = click.argument("source", default="openml-cc18")
 NAMES = click.option(
     "--dataset", "names", multiple=True, metavar="NAME", help="Only these; all if left out."
@@ -37,6 +39,8 @@ def list_tables(source: str, as_json: bool) -> None:
     if as_json:
         options.print_json([{"name": name, "here": name not in elsewhere} for name in names])
         return
+    # Beside the list, not in it: that may go into a pipe.
+    click.echo(f"{source}, {len(names)} {'table' if len(names) == 1 else 'tables'}:", err=True)
     for name in names:
         click.echo(f"{name}  (not here yet)" if name in elsewhere else name)
 
@@ -70,14 +74,30 @@ def check_all(ctx: click.Context, source: str, names: tuple[str, ...], as_json: 
 
     tables = load_source(source)
     checks = []
-    for check in check_tables(tables, names or None):
+    for check in _with_notes(check_tables(tables, names or None)):
         checks.append(asdict(check))
+        if check.n_left_out:
+            options.note(f"{check.name}: left out {_rows(check.n_left_out)} without a class")
         if not as_json:
             click.echo(_line(check))
     if as_json:
         options.print_json(checks)
     if not all(check["problem"] is None for check in checks):
         ctx.exit(1)
+
+
+def _with_notes(checks: Iterator[Any]) -> Iterator[Any]:
+    """Show what is worth a warning with the table that it is about."""
+    while True:
+        with options.notes_for_warnings(advice=ADVICE):
+            check = next(checks, None)
+        if check is None:
+            return
+        yield check
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} {'row' if count == 1 else 'rows'}"
 
 
 def _line(check: Any) -> str:

@@ -30,8 +30,8 @@ def demo(out: Path, folds: int, epochs: int | None, seed: int, as_json: bool) ->
     """
     from sklearn import datasets  # noqa: PLC0415 - heavy
 
-    from cocoloss.estimators.recording import record_fit  # noqa: PLC0415
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+    from cocoloss.recording import record_fit  # noqa: PLC0415
     from cocoloss.report.run_report import write_run_report  # noqa: PLC0415
 
     try:

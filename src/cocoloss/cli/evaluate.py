@@ -27,6 +27,7 @@ COLUMNS = {  # measure -> (heading, digits, whether larger is better)
 @click.command()
 @options.table_file
 @options.target_option
+@options.column_options
 @click.option(
     "--model",
     "models",
@@ -50,6 +51,7 @@ def evaluate(
     how: dict[str, Any],
     target: str,
     drop: tuple[str, ...],
+    columns: options.Columns,
     models: tuple[str, ...],
     folds: int,
     priors: str,
@@ -66,13 +68,29 @@ def evaluate(
     \b
     cocoloss evaluate customers.csv --target churned
     """
-    table = options.read_labelled(file, target, drop, how)
-    with options.notes_for_warnings():
-        evaluations = run(table.X, table.y, models or CHOICES, folds, priors, epochs, seed)
+    table = options.read_labelled(file, target, drop, how, columns)
+    with options.notes_for_warnings(advice=options.ADVICE):
+        # Columns are read once, as `fit` reads them: a fold may lack the cell that tells a kind.
+        X = table.settled()
+        evaluations = run(X, table.y, models or CHOICES, folds, priors, epochs, seed)
+    _note_few_rows(table.y.value_counts(), folds, len(evaluations[0].folds["accuracy"]))
     if as_json:
         options.print_json(as_plain(evaluations))
     else:
         show(evaluations, f"{table.name}: {len(table.X):,} rows, {target}", priors)
+
+
+def _note_few_rows(counts: Any, asked: int, n_folds: int) -> None:
+    """Say if there are fewer folds than asked for, or classes that are not in every one."""
+    if n_folds < asked:
+        options.note(
+            f"{n_folds} folds instead of {asked}: the largest class, {counts.index[0]}, has "
+            f"{counts.iloc[0]:,} rows"
+        )
+    rare = counts[counts < n_folds]
+    if len(rare):
+        names = options.some_of(f"{name} ({count})" for name, count in rare.items())
+        options.note(f"classes with fewer rows than the {n_folds} folds are not in each: {names}")
 
 
 def run(

@@ -11,6 +11,7 @@ from cocoloss.cli import options
 @click.command()
 @options.table_file
 @options.target_option
+@options.column_options
 @options.model_option
 @options.out_option("MODEL", required=True, help="Where to save the model, such as model.coco.")
 @click.option(
@@ -36,6 +37,7 @@ def fit(
     how: dict[str, Any],
     target: str,
     drop: tuple[str, ...],
+    columns: options.Columns,
     model: str,
     out: Path,
     tune: int,
@@ -56,18 +58,19 @@ def fit(
     import time  # noqa: PLC0415
 
     options.check_out(out, [file], never=(".csv", ".tsv", ".gz", ".parquet", ".arff", ".txt"))
-    table = options.read_labelled(file, target, drop, how)
+    table = options.read_labelled(file, target, drop, how, columns)
     given = {"max_iter": epochs, "n_members": members}
     estimator = options.make_model(
         model,
         random_state=seed,
         priors=priors,
+        preprocess=table.preprocess,
         verbose=options.is_terminal() and not as_json,
         **{name: value for name, value in given.items() if value is not None},
     )
     started = time.perf_counter()
     tuned: dict[str, Any] | None = None
-    with options.notes_for_warnings(but=["dropped"]):  # which is told below
+    with options.notes_for_warnings(advice=options.ADVICE, but=options.LEFT_OUT):  # told below
         if tune:
             tuned = _tune(estimator, table, tune, seed)
             estimator.set_params(**tuned["params"])
@@ -104,7 +107,7 @@ def _tune(estimator: Any, table: options.Labelled, n_trials: int, seed: int) -> 
 
         quiet = clone(estimator).set_params(verbose=False)
         result = tune_classifier(
-            quiet, table.X, table.y, n_trials=n_trials, random_state=seed, on_trial=show
+            quiet, table.settled(), table.y, n_trials=n_trials, random_state=seed, on_trial=show
         )
     return {
         "params": result.best_params,
@@ -123,6 +126,7 @@ def _facts(estimator: Any, table: options.Labelled, out: Path, seconds: float) -
         "rows": len(table.X),
         "columns": len(table.X.columns),
         "features": preprocessor.n_features_out_,
+        "kinds": preprocessor.kinds_,
         "dropped_columns": preprocessor.dropped_columns_,
         "classes": dict(zip(labels, counts, strict=True)),
         "members": len(estimator.heads_),
@@ -142,12 +146,23 @@ def _many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
+def _counted_kinds(kinds: list[str]) -> str:
+    """Return such as ``3 numbers, 1 date``, in the order in which they first come."""
+    plurals = {"category": "categories"}
+    parts = []
+    for kind in dict.fromkeys(kinds):
+        count = kinds.count(kind)
+        parts.append(f"{count:,} {kind if count == 1 else plurals.get(kind, f'{kind}s')}")
+    return ", ".join(parts)
+
+
 def _print(facts: dict[str, Any]) -> None:
     dropped = facts["dropped_columns"]
     classes = options.some_of(f"{name} ({count:,})" for name, count in facts["classes"].items())
     click.echo(f"rows      {facts['rows']:,}")
     used = facts["columns"] - len(dropped)
-    click.echo(f"columns   {used:,} used, as {_many(facts['features'], 'number')}")
+    click.echo(f"columns   {used:,} used, as {_many(facts['features'], 'input')}")
+    click.echo(f"          {_counted_kinds(list(facts['kinds'].values()))}")
     if dropped:
         click.echo(
             f"          left out: {options.some_of(f'{n} ({why})' for n, why in dropped.items())}"

@@ -2,12 +2,12 @@
 
 import functools
 import json
-import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
@@ -23,31 +23,73 @@ MODELS = {  # option -> class of cocoloss.estimators
 }
 MODEL_SUFFIX = ".coco"
 ALIKE = 30  # characters in which two warnings about the same thing agree
-FOR_PYTHON = re.compile(r" [^.,;]* by preprocess=.*\(from cocoloss\.preprocessing\)")
+# What a warning about columns is about -> what to do on a command line that has column options.
+ADVICE = {
+    "text": "--categorical COLUMN keeps such a column as a category",
+    "strays": "mend that text, or say --categorical COLUMN if they are categories",
+    "mixture": "mend the other values, or confirm it with --categorical COLUMN",
+    "dates": "say --day-first or --month-first if they are dates",
+    "thousands": "say --decimal . if they are decimal points",
+}
+OTHER_ADVICE = "leave such a column out with --drop"
+LEFT_OUT = ("text", "rare")  # columns about which there is no more to say than that
 SHOWN = 8  # names in a list before "and so many more"
 
 
+class Columns(NamedTuple):
+    """What the user says of columns."""
+
+    categorical: tuple[str, ...] = ()
+    day_first: bool | None = None
+
+
 class Labelled(NamedTuple):
-    """A table with its target."""
+    """A table with its target.
+
+    Attributes
+    ----------
+    X, y : pandas.DataFrame, pandas.Series
+        The columns as they were read, and the classes.
+    name : str
+        Of the file.
+    preprocess : "auto" or TablePreprocessor
+        The argument of an estimator that reads the columns as the user, or the file, says.
+    """
 
     X: "pd.DataFrame"
     y: "pd.Series[Any]"
     name: str
+    preprocess: Any = "auto"
+
+    def settled(self) -> "pd.DataFrame":
+        """Return the columns with their kinds decided, so that no part is read differently."""
+        from cocoloss.preprocessing import make_preprocessor, settle_kinds  # noqa: PLC0415 - heavy
+
+        return cast("pd.DataFrame", settle_kinds(self.X, make_preprocessor(self.preprocess)))
 
 
 def table_file(command: Command) -> Command:
     """Add FILE and how to read it, which the command gets as the one argument ``how``."""
 
     @functools.wraps(command)
-    def wrapper(separator: str | None, encoding: str | None, no_header: bool, **rest: Any) -> Any:
+    def wrapper(
+        separator: str | None,
+        encoding: str | None,
+        decimal: str | None,
+        no_header: bool,
+        **rest: Any,
+    ) -> Any:
         separator = "\t" if separator in {"tab", "\\t"} else separator
         header: bool | str = False if no_header else "auto"
-        how = {"separator": separator, "encoding": encoding, "header": header}
+        how = {"separator": separator, "encoding": encoding, "header": header, "decimal": decimal}
         return command(how=how, **rest)
 
     decorated: Any = wrapper
     for decorate in (
         click.option("--no-header", is_flag=True, help="The first line is a row, not names."),
+        click.option(
+            "--decimal", type=click.Choice([".", ","]), help="Decimal mark; found if left out."
+        ),
         click.option("--encoding", help="Such as utf-8 or latin-1; found if left out."),
         click.option("--separator", help="Between the columns of a CSV; found if left out."),
         click.argument("file", type=click.Path(path_type=Path)),
@@ -64,6 +106,31 @@ def target_option(command: Command) -> Command:
     ):
         command = decorate(command)
     return command
+
+
+def column_options(command: Command) -> Command:
+    """Add what can be said of columns, which the command gets as the one argument ``columns``."""
+
+    @functools.wraps(command)
+    def wrapper(categorical: tuple[str, ...], day_first: bool | None, **rest: Any) -> Any:
+        return command(columns=Columns(categorical, day_first), **rest)
+
+    decorated: Any = wrapper
+    for decorate in (
+        click.option(
+            "--day-first/--month-first",
+            default=None,
+            help="What comes first in dates such as 01/02/2024, where no number above 12 tells.",
+        ),
+        click.option(
+            "--categorical",
+            multiple=True,
+            metavar="COLUMN",
+            help="Take a column for categories, though it holds numbers; repeatable.",
+        ),
+    ):
+        decorated = decorate(decorated)
+    return cast("Command", decorated)
 
 
 def json_option(command: Command) -> Command:
@@ -147,13 +214,24 @@ def make_model(name: str, **options: Any) -> Any:
     return getattr(estimators, MODELS[name])(**options)
 
 
-def read_labelled(file: Path, target: str, drop: tuple[str, ...], how: dict[str, Any]) -> Labelled:
+def read_labelled(
+    file: Path,
+    target: str,
+    drop: tuple[str, ...],
+    how: dict[str, Any],
+    columns: Columns = Columns(),  # noqa: B008 - it never changes
+) -> Labelled:
     """Return a table and its target; say what was read."""
-    from cocoloss.data import read_table, split_target  # noqa: PLC0415 - heavy
+    from cocoloss.data import find_writing, read_table, split_target  # noqa: PLC0415 - heavy
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+    from cocoloss.preprocessing import TablePreprocessor  # noqa: PLC0415
 
     check_is_no_model(file)
-    frame = read_table(file, **how)
+    categorical = [name for name in columns.categorical if name not in drop]
+    if target in categorical:
+        raise CoCoError(f"--categorical {target}: that is the target, whose values are classes")
+    with notes_for_warnings(advice=ADVICE):
+        frame = read_table(file, text=categorical, **how)  # text as for predict: 007 is not 7
     lacking = [name for name in drop if name not in frame.columns]
     if lacking:
         raise CoCoError(
@@ -162,7 +240,17 @@ def read_labelled(file: Path, target: str, drop: tuple[str, ...], how: dict[str,
     X, y = split_target(frame.drop(columns=list(drop)), target, missing="drop")
     if len(y) < len(frame):
         note(f"left out {len(frame) - len(y):,} rows whose {target} is not known")
-    return Labelled(X, y, file.name)
+    given: dict[str, Any] = {"categorical_features": categorical, "day_first": columns.day_first}
+    written = find_writing(file, **how, text=[target, *drop, *categorical])
+    if written.codes:
+        note(
+            f"read as numbers, though some begin with 0: {some_of(written.codes)}; say "
+            f"--categorical COLUMN if they are codes, --drop COLUMN if they only name the rows"
+        )
+    if written.decimal == "," or how.get("decimal"):
+        given["decimal"] = written.decimal
+    given = {name: value for name, value in given.items() if value not in ([], None)}
+    return Labelled(X, y, file.name, TablePreprocessor(**given) if given else "auto")
 
 
 def some_of(names: Any) -> str:
@@ -178,22 +266,33 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def notes_for_warnings(*, but: Sequence[str] = ()) -> Iterator[None]:
+def notes_for_warnings(
+    *, advice: Mapping[str, str] = MappingProxyType({}), but: Sequence[str] = ()
+) -> Iterator[None]:
     """Show warnings as notes, after the work, each once: folds differ in their examples only.
 
     Parameters
     ----------
+    advice : mapping of str to str
+        What a warning about columns is about -> what the command's options can do. What an
+        argument in Python would do is of no use on a command line.
     but : sequence of str
-        How warnings begin that the command tells in its own way.
+        What warnings are about that the command tells in its own way.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    texts = [str(warning.message) for warning in caught]
-    alike = {text[:ALIKE]: text for text in reversed(texts) if not text.startswith(tuple(but))}
+    texts = []
+    for message in (warning.message for warning in caught):
+        about = getattr(message, "about", None)
+        if about is None:
+            texts.append(str(message))
+        elif about not in but:
+            what = getattr(message, "what", str(message))
+            texts.append(f"{what}; {advice.get(about, OTHER_ADVICE)}")
+    alike = {text[:ALIKE]: text for text in reversed(texts)}
     for text in reversed(alike.values()):
-        # What an argument in Python would do is of no use on a command line.
-        note(FOR_PYTHON.sub(" leave it out with --drop", text))
+        note(text)
 
 
 def print_json(value: Any) -> None:

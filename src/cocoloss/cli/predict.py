@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 CHUNK_NUMBERS = 2**20  # numbers of a table held at once; embeddings and answers come on top
 FEWEST_ROWS = 1000
+Part = TypeVar("Part")
 DIGITS = 8  # of probabilities, behind the point
 MODEL = click.argument("model", type=click.Path(path_type=Path))
 KEEP = click.option(
@@ -110,7 +111,7 @@ def _answer_rows(
     needs: list[tuple[str, str]],
 ) -> None:
     """Read, answer and write part by part, so that a table need not fit into memory."""
-    from cocoloss.data import iter_tables, write_table  # noqa: PLC0415 - heavy
+    from cocoloss.data import iter_columns, iter_tables, write_table  # noqa: PLC0415 - heavy
     from cocoloss.estimators import load  # noqa: PLC0415
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
 
@@ -124,16 +125,22 @@ def _answer_rows(
     width = max(classifier.n_features_in_, classifier.layer_sizes_[0], 1)
     rows = max(FEWEST_ROWS, CHUNK_NUMBERS // width)
 
-    text = _columns_of_text(classifier, file, how, keep)
-
     def answers() -> Iterator["pd.DataFrame"]:
         import pandas as pd  # noqa: PLC0415
 
-        for part in _ahead(iter_tables(file, rows=rows, text=text, **how)):
-            answered = answer(classifier, part)
-            yield pd.concat([part[list(keep)], answered], axis=1) if keep else answered
+        text = _columns_of_text(classifier, file, how, keep)
+        reading = _read_as_in_training(classifier.preprocessor_, file, how, text)
+        parts = iter_tables(file, rows=rows, text=text, **reading)
+        if not keep:
+            yield from (answer(classifier, part) for part in _ahead(parts))
+            return
+        # Read a second time, to the letter: what the model takes for a number is copied as text.
+        copies = iter_columns(file, list(dict.fromkeys(keep)), rows=rows, **how)
+        for part, copy in _ahead(zip(parts, copies, strict=True)):
+            copied = copy.set_axis(part.index)
+            yield pd.concat([copied, answer(classifier, part)], axis=1)
 
-    with options.notes_for_warnings():
+    with options.notes_for_warnings(advice=options.ADVICE):
         if out is None:
             for i, part in enumerate(answers()):
                 click.echo(part.to_csv(index=False, header=i == 0), nl=False)
@@ -142,7 +149,7 @@ def _answer_rows(
             click.echo(f"wrote {out} ({n_rows:,} rows)", err=True)
 
 
-def _ahead(parts: Iterator["pd.DataFrame"]) -> Iterator["pd.DataFrame"]:
+def _ahead(parts: Iterator[Part]) -> Iterator[Part]:
     """Make the next part while this one is worked on."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
@@ -156,12 +163,13 @@ def _ahead(parts: Iterator["pd.DataFrame"]) -> Iterator["pd.DataFrame"]:
 def _columns_of_text(
     classifier: Any, file: Path, how: dict[str, Any], keep: tuple[str, ...]
 ) -> list[str]:
-    """Return the columns to read as they stand: categories and identifiers, also if of digits."""
+    """Return the columns to read as text: categories, also if they are of digits."""
     from cocoloss.data import iter_tables  # noqa: PLC0415 - heavy
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
     from cocoloss.preprocessing.kinds import CATEGORY  # noqa: PLC0415
 
-    names = list(next(iter_tables(file, rows=1, **how)).columns)
+    plainly = how | {"decimal": how.get("decimal") or "."}  # there is nothing to say of numbers yet
+    names = list(next(iter_tables(file, rows=1, **plainly)).columns)
     preprocessor = classifier.preprocessor_
     kinds = preprocessor.kinds_ if getattr(preprocessor, "matched_by_name_", False) else {}
     for wanted, why in ((kinds, "the model needs"), (keep, "--keep asks for")):
@@ -171,5 +179,25 @@ def _columns_of_text(
                 f"{file} lacks columns that {why}: {options.some_of(lacking)}; "
                 f"it has {options.some_of(names)}"
             )
-    categories = [name for name, kind in kinds.items() if kind == CATEGORY]
-    return categories + [name for name in keep if name not in kinds]
+    return [name for name, kind in kinds.items() if kind == CATEGORY]
+
+
+def _read_as_in_training(
+    preprocessor: Any, file: Path, how: dict[str, Any], text: list[str]
+) -> dict[str, Any]:
+    """Return how to read a table so that its decimal mark is the one it shows, or the model's."""
+    from cocoloss.data import find_writing  # noqa: PLC0415 - heavy
+    from cocoloss.preprocessing import TablePreprocessor  # noqa: PLC0415
+
+    if not isinstance(preprocessor, TablePreprocessor):
+        return how
+    learnt = getattr(preprocessor, "decimal", "auto")
+    by_name = getattr(preprocessor, "matched_by_name_", False)
+    # A form that was found in one column of a table says nothing of the others.
+    forms = [] if learnt == "," or not by_name else list(preprocessor.forms_)
+    mark = find_writing(file, **how, text=[*text, *forms]).decimal
+    if learnt == "," and mark != ".":
+        return how | {"decimal": ","}
+    if mark is not None and "," in (learnt, mark):
+        preprocessor.expect_decimal(mark)
+    return how | {"decimal": mark or "."} if forms else how

@@ -1,24 +1,36 @@
 """``cocoloss report``: one HTML page that shows a network learning a table."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cocoloss.cli import options
 
+if TYPE_CHECKING:
+    from cocoloss.recording import RunRecord
+
 
 @click.command()
 @options.table_file
 @options.target_option
+@options.column_options
 @options.model_option
 @options.out_option("PAGE", required=True, help="Where to write the page, such as report.html.")
 @click.option(
     "--embedding-dim",
     type=click.IntRange(min=1),
-    help="Width of the embedding: 2 is drawn as it is, more by its principal axes.",
+    help="Width of the embedding: 2 is drawn as it is, more in the plane that shows most.",
 )
 @click.option("--epochs", type=click.IntRange(min=1), help="At most so many; 100 if left out.")
+@click.option("--members", type=click.IntRange(min=1), help="Networks to average; 6 if left out.")
+@click.option(
+    "--priors",
+    type=click.Choice(["uniform", "empirical"]),
+    default="uniform",
+    show_default=True,
+    help="Count all classes alike, or as often as they occur.",
+)
 @options.seed_option
 @options.json_option
 def report(
@@ -26,46 +38,78 @@ def report(
     how: dict[str, Any],
     target: str,
     drop: tuple[str, ...],
+    columns: options.Columns,
     model: str,
     out: Path,
     embedding_dim: int | None,
     epochs: int | None,
+    members: int | None,
+    priors: str,
     seed: int,
     as_json: bool,
 ) -> None:
     """Show how a network learns a table, in one HTML page.
 
-    A fifth of the rows is held out. The page has the embedding over the epochs with a slider, the
-    loss split into collapse and contrast, accuracy on the held-out rows, the confusion matrix, how
-    far probabilities can be trusted, and the angles between the classes. It needs no network.
+    The model is the one that `fit` would learn from four fifths of the rows; the others test it.
+    The page has the embedding over the epochs with a slider, the loss split into collapse and
+    contrast, the confusion matrix of the test rows, how far probabilities can be trusted, the
+    angles between the classes, and how each column was read. It is one file and fetches nothing.
 
     \b
     cocoloss report customers.csv --target churned --out churn.html
     """
-    from cocoloss.estimators.recording import record_fit  # noqa: PLC0415 - heavy
+    from cocoloss.recording import record_fit  # noqa: PLC0415 - heavy
     from cocoloss.report.run_report import write_run_report  # noqa: PLC0415
 
     options.check_out(out, [file], suffixes=[".html", ".htm"])
-    table = options.read_labelled(file, target, drop, how)
-    given = {"embedding_dim": embedding_dim, "max_iter": epochs}
+    table = options.read_labelled(file, target, drop, how, columns)
+    given = {"embedding_dim": embedding_dim, "max_iter": epochs, "n_members": members}
     estimator = options.make_model(
         model,
         random_state=seed,
+        priors=priors,
+        preprocess=table.preprocess,
         verbose=options.is_terminal() and not as_json,
         **{name: value for name, value in given.items() if value is not None},
     )
-    with options.notes_for_warnings():
-        record = record_fit(estimator, table.X, table.y, data_name=table.name, random_state=seed)
+    with options.notes_for_warnings(advice=options.ADVICE):
+        # Columns are read once, as `fit` reads them: the rows to learn from may lack the cell that
+        # tells a kind.
+        X = table.settled()
+        record = record_fit(estimator, X, table.y, data_name=table.name, random_state=seed)
+        record = _with_columns_as_read(record, table)
     write_run_report(record, out)
     if as_json:
-        options.print_json({"page": str(out)} | _summary(record))
+        options.print_json({"page": str(out), "priors": priors} | _summary(record))
     else:
         click.echo(f"wrote {out} ({out.stat().st_size / 1000:,.0f} kB); open it in a browser")
 
 
-def _summary(record: Any) -> dict[str, Any]:
+def _with_columns_as_read(record: "RunRecord", table: options.Labelled) -> "RunRecord":
+    """Return a record that tells the columns of the file, not what was made of them before."""
+    from dataclasses import replace  # noqa: PLC0415
+
+    from cocoloss.preprocessing import make_preprocessor  # noqa: PLC0415 - heavy
+    from cocoloss.recording.facts import columns_of  # noqa: PLC0415
+
+    read = columns_of(make_preprocessor(table.preprocess).fit(table.X))
+    reasons = read["dropped_columns"] | record.dropped_columns
+    notes = read["column_notes"] | record.column_notes
+    used = record.column_kinds
+    return replace(
+        record,
+        n_features=table.X.shape[1],
+        column_notes={name: notes[name] for name in used if name in notes},
+        dropped_columns={
+            name: reasons[name] for name in map(str, table.X.columns) if name not in used
+        },
+    )
+
+
+def _summary(record: "RunRecord") -> dict[str, Any]:
     """Return what the page says first."""
     names = ("model", "n_train", "n_test", "balanced_accuracy", "accuracy", "log_loss", "seconds")
     return {name: getattr(record, name) for name in names} | {
-        "epoch_kept": record.epochs[record.kept]
+        "epoch_kept": record.epochs[record.kept],
+        "dropped_columns": record.dropped_columns,
     }

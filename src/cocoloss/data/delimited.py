@@ -33,6 +33,7 @@ class Delimited:
     missing: Collection[str]
     sample_is_whole: bool
     returns: bool  # alone at the ends of lines
+    doubt_decimal: bool = False  # whether the user should hear how points were read
 
     def open(self) -> TextSource:
         """Return the text from its start."""
@@ -74,10 +75,11 @@ def open_delimited(
         header=header,
         decimal=decimal,
         missing=marks,
+        text=text,
     )
     text = check_text_columns(found.path, text, dialect.names)
     returns = "\r" in sample and "\n" not in sample
-    return Delimited(found, encoding, dialect, text, marks, whole, returns)
+    return Delimited(found, encoding, dialect, text, marks, whole, returns, decimal is None)
 
 
 def check_text_columns(path: object, text: Collection[str], names: Collection[str]) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import NamedTuple
 
+from cocoloss.data.commas import decimal_of, is_comma_number
 from cocoloss.data.names import listed
 from cocoloss.data.records import WHITESPACE, Record, check_widths, sample_records
 from cocoloss.exceptions import CoCoError
@@ -31,10 +32,6 @@ EVEN_ENOUGH = 0.5  # share of rows of the usual width, below which a separator i
 MOST_WORDS = 4  # in the cells of a table that has one column
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-WHOLE = re.compile(r"[+-]?\d+")
-COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
-POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
-GROUPED_NUMBER = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")  # 1,234: a thousand, perhaps
 OTHER_SEPARATOR = re.compile(r"[\t,;|]")
 
 
@@ -54,6 +51,10 @@ class Dialect:
         The decimal mark.
     skip_spaces : bool
         Whether every separator is followed by spaces that mean nothing.
+    decimal_is_known : bool
+        Whether the user told the decimal mark, or the columns agree on it.
+    codes : tuple of str
+        Columns of digits of which some begin with 0, as postcodes and identifiers do.
     """
 
     separator: str
@@ -61,6 +62,8 @@ class Dialect:
     header: bool
     decimal: str
     skip_spaces: bool
+    decimal_is_known: bool
+    codes: tuple[str, ...] = ()
 
 
 def find_dialect(
@@ -72,6 +75,7 @@ def find_dialect(
     header: bool | str = "auto",
     decimal: str | None = None,
     missing: Collection[str] = MISSING,
+    text: Collection[str] = (),
 ) -> Dialect:
     r"""Find how a file is written from its beginning.
 
@@ -83,7 +87,7 @@ def find_dialect(
         The beginning of the file.
     whole : bool
         Whether that is all of it; if not, the last row is left out.
-    separator, header, decimal, missing
+    separator, header, decimal, missing, text
         What the user knows; see :func:`cocoloss.data.read_table`.
 
     Raises
@@ -111,13 +115,15 @@ def find_dialect(
     body = rows[1:] if has_header else rows
     if not body and whole:
         raise CoCoError(f"{path} has a header but no rows")
+    columns = {n: _cells_of(j, body, missing) for j, n in enumerate(names) if n not in text}
     if decimal is None:
-        decimal = "," if separator != "," and _commas_are_decimal(body, missing) else "."
-    elif decimal not in {".", ","} or decimal == separator:
-        raise CoCoError(
-            f"decimal must be '.' or ',' and differ from the separator, not {decimal!r}"
-        )
-    return Dialect(separator, names, has_header, decimal, skip_spaces)
+        decimal = decimal_of(columns.values(), has_commas=separator != "," or '"' in sample)
+    elif decimal not in {".", ","}:
+        raise CoCoError(f"decimal must be '.' or ',', not {decimal!r}")
+    codes = tuple(name for name, cells in columns.items() if _are_codes(cells))
+    return Dialect(
+        separator, names, has_header, decimal or ".", skip_spaces, decimal is not None, codes
+    )
 
 
 def spoken(separator: str) -> str:
@@ -151,7 +157,7 @@ def _score(start: str, separator: str, *, whole: bool) -> _Score | None:
 def _is_clean(cell: str, separator: str) -> bool:
     """Tell whether a cell could not be cut further by another separator."""
     cell = cell.strip()
-    if separator != "," and COMMA_NUMBER.fullmatch(cell):
+    if separator != "," and is_comma_number(cell):
         return True
     return not OTHER_SEPARATOR.search(cell)
 
@@ -255,18 +261,13 @@ def check_distinct(path: object, names: list[str]) -> None:
         raise CoCoError(f"{path} has several columns named {listed(repeated)}; rename them")
 
 
-def _commas_are_decimal(body: list[Record], missing: Collection[str]) -> bool:
-    """Tell whether numbers have a decimal comma: a column says so and none speaks against it.
+def _cells_of(column: int, body: list[Record], missing: Collection[str]) -> list[str]:
+    """Return the cells of a column that hold something."""
+    cells = (row.cells[column].strip() for row in body)
+    return [cell for cell in cells if cell not in missing]
 
-    Columns of nothing but 1,234 say neither this nor that.
-    """
-    found = False
-    for cells in zip(*(row.cells for row in body), strict=True):
-        present = [cell.strip() for cell in cells if cell.strip() not in missing]
-        if any(POINT_NUMBER.fullmatch(cell) for cell in present):
-            return False
-        commas = [cell for cell in present if COMMA_NUMBER.fullmatch(cell)]
-        rest_whole = all(WHOLE.fullmatch(c) or COMMA_NUMBER.fullmatch(c) for c in present)
-        if commas and rest_whole and not all(GROUPED_NUMBER.fullmatch(c) for c in commas):
-            found = True
-    return found
+
+def _are_codes(cells: list[str]) -> bool:
+    """Tell whether a column is of digits, and a number would lose a zero at the front."""
+    padded = any(len(cell) > 1 and cell[0] == "0" for cell in cells)
+    return padded and all(cell.isascii() and cell.isdecimal() for cell in cells)

@@ -30,7 +30,8 @@ class FolderSource:
     A table listed there is read to the letter: its categorical columns and its classes are text,
     even in digits; in delimited files the first row is the header and an empty cell is the only
     gap. ``target`` is the column of the classes, ``"target"`` by default. ``target_classes``, if
-    given, is checked. Any other table is read as :func:`cocoloss.data.read_table` reads it.
+    given, is checked. Any other table is read as :func:`cocoloss.data.read_table` reads it, and
+    its rows without a class are left out.
 
     Parameters
     ----------
@@ -78,7 +79,8 @@ class FolderSource:
         path = self._files[name]
         entry = self._schema.get(name)
         if entry is None:
-            return make_table(name, _checked(read_table(path), TARGET, name), TARGET)
+            frame = _checked(read_table(path), TARGET, name)
+            return make_table(name, frame, TARGET, missing="drop")
         target, categorical = entry.get("target", TARGET), entry.get("categorical", [])
         text = dict.fromkeys([*categorical, target])
         frame = read_table(path, header=True, text=list(text), missing=[""])

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pandas as pd
+
 from cocoloss.data.dialect import check_distinct
 from cocoloss.data.formats import Found
 from cocoloss.data.steady import kinds_of, steady
@@ -16,15 +18,18 @@ def read_parquet(found: Found) -> Any:
         return _frame(file.read())
 
 
-def iter_parquet(found: Found, rows: int) -> Iterator[Any]:
-    """Give a Parquet file in chunks of so many rows; the categories are those of the chunk."""
+def iter_parquet(found: Found, rows: int, *, steadily: bool = True) -> Iterator[Any]:
+    """Give a Parquet file in chunks of so many rows; the categories are those of the chunk.
+
+    With ``steadily=False`` the types are those of the file, also where whole numbers have gaps.
+    """
     kinds: dict[str, str] | None = None
     n_read = 0
     with _opened(found) as file:
         for batch in file.iter_batches(batch_size=rows):
-            chunk = _frame(batch)
+            chunk = _frame(batch, exactly=not steadily)
             kinds = kinds_of(chunk) if kinds is None else kinds
-            yield steady(chunk, kinds, n_read, found.path)
+            yield steady(chunk, kinds, n_read, found.path) if steadily else chunk
             n_read += len(chunk)
         if not n_read:
             raise CoCoError(f"{found.path} is damaged: it has fewer rows than it says")
@@ -48,8 +53,8 @@ def import_pyarrow(path: object) -> Any:
     return pa
 
 
-def _frame(table: Any) -> Any:
-    frame = table.to_pandas().reset_index(drop=True)
+def _frame(table: Any, *, exactly: bool = False) -> Any:
+    frame = table.to_pandas(types_mapper=pd.ArrowDtype if exactly else None).reset_index(drop=True)
     frame.columns = [str(name) for name in frame.columns]
     return frame
 

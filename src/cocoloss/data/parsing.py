@@ -4,13 +4,15 @@ Left alone, the parser lets one column be numbers in one chunk and text in the n
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 
+from cocoloss.data.commas import POINT, with_comma_numbers
 from cocoloss.data.delimited import (
     Delimited,
     check_has_rows,
@@ -32,7 +34,7 @@ def read_delimited(table: Delimited) -> Any:
         frame = _read(table, low_memory=False)
     check_has_rows(table, frame)
     check_short_rows(table, len(frame), gaps_at_end=has_gaps_at_end(frame))
-    return without_objects(frame)
+    return without_objects(_with_thousands(table, frame))
 
 
 def iter_delimited(table: Delimited, rows: int) -> Iterator[Any]:
@@ -40,7 +42,7 @@ def iter_delimited(table: Delimited, rows: int) -> Iterator[Any]:
     chunks = _chunks(table, rows)
     first = next(chunks)
     check_has_rows(table, first)
-    kinds = kinds_of(first)
+    kinds = kinds_of(_with_thousands(table, first))
     goes_on = len(first) == rows
     # A column that is empty so far may hold anything later: text holds anything.
     empty = first.columns[first.isna().all()] if goes_on else []
@@ -61,16 +63,32 @@ def iter_delimited(table: Delimited, rows: int) -> Iterator[Any]:
     check_short_rows(table, n_read, gaps_at_end=gaps_at_end)
 
 
+def iter_verbatim(table: Delimited, columns: Collection[str], rows: int) -> Iterator[Any]:
+    """Give some columns of a delimited file in chunks, as text to the letter: no cell is a gap."""
+    options = {"usecols": list(columns), "dtype": str, "na_values": []}
+    for chunk in _chunks(table, rows, options):
+        yield chunk[list(columns)]
+
+
+def _with_thousands(table: Delimited, frame: Any) -> Any:
+    if table.dialect.decimal == POINT:
+        return frame
+    return with_comma_numbers(frame, table.text, warn=table.doubt_decimal)
+
+
 def _read(table: Delimited, *, low_memory: bool) -> Any:
     with table.open() as source, explained(table):
         return pd.read_csv(source, low_memory=low_memory, **table.options())
 
 
-def _chunks(table: Delimited, rows: int) -> Iterator[Any]:
+def _chunks(
+    table: Delimited, rows: int, others: Mapping[str, Any] = MappingProxyType({})
+) -> Iterator[Any]:
+    options = {**table.options(), **others}
     with (
         table.open() as source,
         explained(table),
         # Not in pieces of a chunk, which would have types of their own.
-        pd.read_csv(source, chunksize=rows, low_memory=False, **table.options()) as reader,
+        pd.read_csv(source, chunksize=rows, low_memory=False, **options) as reader,
     ):
         yield from reader

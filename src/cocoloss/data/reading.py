@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from cocoloss._validation import check_integer
 from cocoloss.data.arff import read_arff
@@ -45,8 +45,9 @@ def read_table(
         and refuses a first row that looks like data. Without a header, columns are called
         ``column_1``, ``column_2`` and so on.
     decimal : {".", ","}, optional
-        Decimal mark of a delimited file. By default a comma only where the separator is another,
-        a whole column is of numbers so written, and no cell is a number with a point.
+        Decimal mark of a delimited file. By default a comma only where a whole column is of
+        numbers so written, and no column is of numbers with a decimal point. Among decimal commas,
+        points are thousands: 7.730 is 7730; a warning says so where no comma in the column does.
     text : collection of str
         Columns to be read as text even if they hold numbers: codes, identifiers, class names.
     missing : collection of str, optional
@@ -148,7 +149,7 @@ def iter_tables(
     rows = check_integer(rows, "rows", minimum=1)
     found = find_format(path, encoding)
     if found.format == PARQUET:
-        chunks = iter_parquet(found, _bounded(rows, n_parquet_columns(found)))
+        chunks = iter_parquet(found, bounded(rows, n_parquet_columns(found)))
     elif found.format == ARFF:
         chunks = _slices(read_arff(found, encoding), rows, path)
     else:
@@ -165,12 +166,72 @@ def iter_tables(
     return (_with_text(path, chunk, text).reset_index(drop=True) for chunk in chunks)
 
 
+class Writing(NamedTuple):
+    """How a file is written.
+
+    Attributes
+    ----------
+    decimal : {".", ","} or None
+        The decimal mark, None if the columns do not agree on one.
+    codes : tuple of str
+        Columns of digits of which some begin with 0, as postcodes do, and numbers do not.
+    """
+
+    decimal: str | None = None
+    codes: tuple[str, ...] = ()
+
+
+def find_writing(
+    path: str | os.PathLike[str],
+    *,
+    separator: str | None = None,
+    encoding: str | None = None,
+    header: bool | str = "auto",
+    decimal: str | None = None,
+    text: Collection[str] = (),
+) -> Writing:
+    r"""Say how the cells of a delimited file are written, from its beginning.
+
+    Parameters
+    ----------
+    path : path
+        The file; of Parquet and ARFF there is nothing to say.
+    separator, encoding, header, decimal, text
+        As in :func:`read_table`; columns that are text do not count.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from cocoloss.data import find_writing
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "table.csv"
+    ...     _ = path.write_text("zip;size;price\n01067;7.730;2,50\n")
+    ...     find_writing(path)
+    Writing(decimal=',', codes=('zip',))
+    """
+    found = find_format(path, encoding)
+    if found.format in {PARQUET, ARFF}:
+        return Writing()
+    dialect = open_delimited(
+        found,
+        separator=separator,
+        encoding=encoding,
+        header=header,
+        decimal=decimal,
+        text=text,
+        missing=None,
+    ).dialect
+    return Writing(dialect.decimal if dialect.decimal_is_known else None, dialect.codes)
+
+
 def _delimited_chunks(table: Delimited, rows: int) -> Iterator[Any]:
-    for chunk in iter_delimited(table, _bounded(rows, len(table.dialect.names))):
+    for chunk in iter_delimited(table, bounded(rows, len(table.dialect.names))):
         yield chunk.reset_index(drop=True)
 
 
-def _bounded(rows: int, n_columns: int) -> int:
+def bounded(rows: int, n_columns: int) -> int:
+    """Return how many rows a chunk of a table of so many columns has."""
     return max(1, min(rows, MOST_CELLS // n_columns))
 
 

@@ -29,7 +29,7 @@ class Source(Protocol):
 
 
 class FileSource:
-    r"""One file as a source of one table, named after the file.
+    r"""One file as a source of one table, named after the file; rows without a class are left out.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class FileSource:
         if self.categorical:
             options = {**options, "text": [*options.get("text", ()), *self.categorical]}
         frame = read_table(self.path, **options)
-        return make_table(name, frame, self.target, categorical=self.categorical)
+        return make_table(name, frame, self.target, categorical=self.categorical, missing="drop")
 
 
 class BundledSource:
@@ -150,6 +150,7 @@ class TableCheck:
     n_categorical: int = 0
     class_ratio: float = 0.0
     fingerprint: str = ""
+    n_left_out: int = 0  # rows without a class
 
 
 def check_tables(source: Source, names: Iterable[str] | None = None) -> Iterator[TableCheck]:
@@ -183,6 +184,7 @@ def check_tables(source: Source, names: Iterable[str] | None = None) -> Iterator
                 len(table.categorical),
                 table.class_ratio,
                 table.fingerprint,
+                table.n_left_out,
             )
 
 

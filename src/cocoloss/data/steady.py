@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from cocoloss.data.commas import COMMA, is_blank_mark, parse_comma_numbers
 from cocoloss.exceptions import CoCoError
 
 NUMBER = "number"
@@ -107,8 +108,11 @@ def _numbers(column: Any, n_before: int, path: object, decimal: str) -> Any:
         raise _surprise(column, 0, "numbers", n_before, path)
     if types.is_numeric_dtype(column.dtype):
         return column.astype("float64")
-    texts = column.astype(str).str.replace(decimal, ".", regex=False)
-    numbers = pd.to_numeric(texts.where(column.notna()), errors="coerce")
+    if decimal == COMMA:
+        numbers = pd.Series(parse_comma_numbers(column), index=column.index)
+        column = column.mask(column.map(is_blank_mark))
+    else:
+        numbers = pd.to_numeric(column.astype(str).where(column.notna()), errors="coerce")
     _check_all_found(numbers, column, "numbers", n_before, path)
     return numbers.astype("float64")
 

@@ -31,6 +31,8 @@ class Table:
         The class of each row, without gaps.
     categorical : tuple of str
         The columns whose values are names, even if they are written in digits.
+    n_left_out : int
+        Rows without a class that the source had besides.
     fingerprint : str
         See below.
     n_rows, n_features, n_classes : int
@@ -65,6 +67,7 @@ class Table:
     X: Any
     y: Any
     categorical: tuple[str, ...] = ()
+    n_left_out: int = 0
 
     def __post_init__(self) -> None:
         if len(self.X) != len(self.y):
@@ -169,7 +172,7 @@ def make_table(
                 guess = did_you_mean(column, X.columns)
                 raise CoCoError(f"{name}: there is no column {column!r} to be categorical{guess}")
     X = X.assign(**{column: _as_category(X[column]) for column in listed})
-    return Table(name, X, y, tuple(listed))
+    return Table(name, X, y, tuple(listed), len(frame) - len(y))
 
 
 def _as_category(column: Any) -> Any:

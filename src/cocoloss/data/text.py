@@ -1,11 +1,12 @@
 """A file as text: unpacked, and UTF-8 whatever it was before, a block at a time.
 
-What the text says is not this file's business.
+What the text says is not this file's business, but for a hint to Excel before it.
 """
 
 import codecs
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from types import TracebackType
@@ -25,6 +26,8 @@ OTHER_MARKS = [
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 ]
+
+EXCEL_HINT = re.compile(rb'\A"?sep=.?"?[;,\t]*(\r?\n|\r)', re.IGNORECASE)
 
 
 class Recoder(Protocol):
@@ -88,6 +91,8 @@ class NamedRecoder:
 class TextSource:
     r"""A file as a stream of UTF-8 without a byte order mark, its line ends as they are.
 
+    A first line ``sep=;``, which tells Excel the separator, is given as an empty one.
+
     pandas' C parser takes bytes for UTF-8 as they are, which spares it decoding and encoding.
 
     Parameters
@@ -118,6 +123,7 @@ class TextSource:
         self._unpacked: Any = gzip.GzipFile(fileobj=self._file) if found.gzipped else self._file
         self._recoder: Recoder | None = None
         self._position = 0
+        self._is_start = True
 
     def __enter__(self) -> Self:
         return self
@@ -179,6 +185,9 @@ class TextSource:
                 f"it is damaged or not a table, fetch it again"
             )
         self._position += len(data)
+        if self._is_start and text:
+            self._is_start = False
+            text = EXCEL_HINT.sub(rb"\1", text, count=1)  # the line stays, for the numbers of lines
         return text.replace(b"\r", b"\n") if self._returns else text
 
     def _wrong_encoding(self, error: UnicodeError) -> str:

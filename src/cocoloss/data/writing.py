@@ -8,7 +8,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from pandas.api import types
 
 from cocoloss.data.parquet import import_pyarrow
 from cocoloss.exceptions import CoCoError
@@ -16,6 +18,7 @@ from cocoloss.files import write_whole
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 PARQUET_SUFFIXES = {".parquet", ".pq"}
+REPEATED = 50  # a value must stand in so many rows, on average, for its line to be made once
 
 
 def write_table(frames: Any, path: str | os.PathLike[str]) -> int:
@@ -100,17 +103,43 @@ def _opened(path: Path, *, gzipped: bool) -> Iterator[Any]:
 
 def _write_delimited(chunks: Iterator[Any], file: Any, separator: str) -> int:
     n_rows = 0
-    for chunk in chunks:
-        chunk.to_csv(
-            file,
-            sep=separator,
-            index=False,
-            header=n_rows == 0,
-            encoding="utf-8",
-            lineterminator="\n",
-        )
+    for i, chunk in enumerate(chunks):
+        if i == 0:
+            file.write(_delimited(chunk[:0], separator, header=True))
+        file.write(_repeated_lines(chunk, separator) or _delimited(chunk, separator))
         n_rows += len(chunk)
     return n_rows
+
+
+def _delimited(frame: Any, separator: str, *, header: bool = False) -> bytes:
+    text = frame.to_csv(sep=separator, index=False, header=header, lineterminator="\n")
+    return bytes(text, "utf-8")
+
+
+def _repeated_lines(chunk: Any, separator: str) -> bytes | None:
+    """Return the lines of one column of few values, such as classes: ten times as fast.
+
+    None where there are other columns, many values, or values that equal each other and are yet
+    written differently: 0.0 and -0.0, 1 and True, dates with and without a time beside them.
+    """
+    if len(chunk.columns) != 1:
+        return None
+    codes, values = pd.factorize(chunk.iloc[:, 0], use_na_sentinel=False)
+    if len(values) > len(chunk) // REPEATED or not _equal_is_the_same(values):
+        return None
+    lines = [
+        _delimited(pd.DataFrame({"": values[i : i + 1]}), separator) for i in range(len(values))
+    ]
+    return b"".join(np.array(lines, dtype=object)[codes])
+
+
+def _equal_is_the_same(values: Any) -> bool:
+    """Tell whether distinct values are all whole numbers, all truth values, or all text."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return _equal_is_the_same(values.categories)
+    if types.is_integer_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
+        return True
+    return bool(types.infer_dtype(values, skipna=True) == "string")
 
 
 def _write_parquet(chunks: Iterator[Any], aside: Path, path: Path) -> int:

@@ -19,7 +19,7 @@ from cocoloss.preprocessing.values import (
 )
 
 TRUTH_KEYS = ["False", "True"]
-TOO_RARE = "more than max_categories, and none occurs twice"
+TOO_RARE = "too many categories, and none occurs twice"
 
 
 def fit_one_hots(

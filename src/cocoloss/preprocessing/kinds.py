@@ -9,9 +9,12 @@ from pandas.api import types
 
 from cocoloss.preprocessing.dates import find_order, look_like_dates
 from cocoloss.preprocessing.numerals import (
+    AUTO,
+    COMMA,
     DECIMAL_COMMA,
     are_digits,
     are_gap_marks,
+    could_be_thousands,
     find_form,
     have_leading_zeros,
 )
@@ -49,15 +52,43 @@ TEXT_MIN_DISTINCT_SHARE = 0.9
 TEXT_MIN_LENGTH = 5
 
 
+# What a remark is about.
+STRAYS = "strays"  # other text among numbers
+MIXTURE = "mixture"  # a category, though most values are numbers
+UNCLEAR_DATES = "dates"
+THOUSANDS = "thousands"  # points that might be decimal points
+
+
 class Finding(NamedTuple):
     """What a column turned out to be."""
 
     kind: str
     form: str = ""  # how its numbers or dates are written, where that is not the plain way
     remark: str = ""  # what the user should know: why it is text, or what speaks against the kind
+    about: str = ""  # which sort of remark it is
 
 
-def find_kind(series: Any, name: str, max_categories: int) -> Finding:
+class Writing(NamedTuple):
+    """What the user knows of the writing of a table.
+
+    Attributes
+    ----------
+    decimal : {"auto", ".", ","}
+        The decimal mark of numbers in text.
+    day_first : bool or None
+        Whether the day or the month comes first in dates, where no value tells.
+    """
+
+    decimal: str = AUTO
+    day_first: bool | None = None
+
+
+def find_kind(
+    series: Any,
+    name: str,
+    max_categories: int,
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+) -> Finding:
     """Say whether a column is numbers, dates, durations, booleans, a category or text.
 
     A categorical dtype is a category whether or not it is ordered, because readers of nominal
@@ -71,6 +102,8 @@ def find_kind(series: Any, name: str, max_categories: int) -> Finding:
         Its name, for the errors.
     max_categories : int
         With more values than this, nearly all different, even short ones are text.
+    writing : Writing
+        How numbers and dates are written, where that is known.
 
     Raises
     ------
@@ -83,7 +116,7 @@ def find_kind(series: Any, name: str, max_categories: int) -> Finding:
     --------
     >>> import pandas as pd
     >>> find_kind(pd.Series(["$1.5", "$1,300", "?"]), "a", 64)
-    Finding(kind='number', form='$1,234.5', remark='')
+    Finding(kind='number', form='$1,234.5', remark='', about='')
     >>> find_kind(pd.Series([1, 2], dtype="category"), "b", 64).kind
     'category'
     """
@@ -100,43 +133,44 @@ def find_kind(series: Any, name: str, max_categories: int) -> Finding:
         return Finding(DATE)
     if types.is_timedelta64_dtype(dtype):
         return Finding(DURATION)
-    return _find_kind_of_objects(distinct(series, name), max_categories)
+    return _find_kind_of_objects(distinct(series, name), max_categories, writing)
 
 
-def _find_kind_of_objects(column: Distinct, max_categories: int) -> Finding:
+def _find_kind_of_objects(column: Distinct, max_categories: int, writing: Writing) -> Finding:
     kind = KIND_OF_OBJECTS.get(types.infer_dtype(column.values, skipna=False))
     if kind is not None:
         return Finding(kind)
     is_mark = are_gap_marks(column.values)
     if is_mark.all():
         return Finding(CATEGORY)
-    found = _look_for_quantity(column.values[~is_mark], column.counts[~is_mark])
+    found = _look_for_quantity(column.values[~is_mark], column.counts[~is_mark], writing)
     if found.kind != CATEGORY or not _looks_like_text(column, max_categories):
         return found
     more = f"and {found.remark}" if found.remark else f"such as {column.values[0]!r}"
-    return Finding(TEXT, remark=f"text: nearly every value differs, {more}")
+    about = found.about if found.about == UNCLEAR_DATES else TEXT
+    return Finding(TEXT, remark=f"text: nearly every value differs, {more}", about=about)
 
 
-def _look_for_quantity(values: NDArray[Any], counts: NDArray[np.intp]) -> Finding:
+def _look_for_quantity(values: NDArray[Any], counts: NDArray[np.intp], writing: Writing) -> Finding:
     """Say which quantity a column is, or else that it is a category, and what speaks against it."""
     kind = KIND_OF_OBJECTS.get(types.infer_dtype(values, skipna=False))
     if kind is not None and kind != BOOLEAN:
         return Finding(kind)
-    found = _look_for_numbers(values, counts)
+    found = _look_for_numbers(values, counts, writing.decimal)
     if found.kind == NUMBER:
         return found
-    order = find_order(values)
+    order = find_order(values, day_first=writing.day_first)
     if order is not None:
         return Finding(DATE, order)
     if look_like_dates(values):
         remark = f"they look like dates, but cannot be read for sure, such as {values[0]!r}"
-        return Finding(CATEGORY, remark=remark)
+        return Finding(CATEGORY, remark=remark, about=UNCLEAR_DATES)
     return found
 
 
-def _look_for_numbers(values: NDArray[Any], counts: NDArray[np.intp]) -> Finding:
+def _look_for_numbers(values: NDArray[Any], counts: NDArray[np.intp], decimal: str) -> Finding:
     """Say that a column is numbers, or else a category, and what speaks against it."""
-    form, fits = find_form(values, counts)
+    form, fits = find_form(values, counts, decimal)
     zeros = have_leading_zeros(values)
     if zeros.any():  # a code, such as a postcode
         if are_digits(values):
@@ -145,12 +179,17 @@ def _look_for_numbers(values: NDArray[Any], counts: NDArray[np.intp]) -> Finding
     n_fit, n_cells = int(counts[fits].sum()), int(counts.sum())
     odd = values[np.argmin(fits)]
     if fits.all():
+        if decimal == COMMA and DECIMAL_COMMA in form and could_be_thousands(values):
+            point = next(value for value in values if "." in str(value))
+            return Finding(NUMBER, form, f"such as {point!r}", THOUSANDS)
         return Finding(NUMBER, form)
     strays_are_few = n_fit >= max(NUMBERS_MIN_COUNT, NUMBERS_MIN_SHARE * n_cells)
-    if strays_are_few and not zeros.any() and DECIMAL_COMMA not in form:
-        return Finding(NUMBER, form, f"such as {odd!r}")
+    sure = decimal == COMMA or DECIMAL_COMMA not in form
+    if strays_are_few and not zeros.any() and sure:
+        return Finding(NUMBER, form, f"such as {odd!r}", STRAYS)
     if 2 * n_fit > n_cells and len(values) > TEXT_MIN_DISTINCT:
-        return Finding(CATEGORY, remark=f"most values are numbers, but not {odd!r}")
+        remark = f"most values are numbers, but not {odd!r}"
+        return Finding(CATEGORY, remark=remark, about=MIXTURE)
     return Finding(CATEGORY)
 
 

@@ -1,4 +1,4 @@
-"""Numbers as people write them: 1,234.50 or 51,20 or $5 or 51.2%, and marks of gaps among them.
+"""Numbers as people write them: 1,234.50 or 51,20 or $5 or 5 CHF or 51.2%, and marks of gaps.
 
 A form is named by the number 1234.5 written in it, such as ``"$1,234.5"``; the plain form has no
 name. Signs change no value: 5% is 5.
@@ -11,18 +11,31 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cocoloss.exceptions import CoCoError
+from cocoloss.preprocessing.currencies import SIGNS, WORDS
+
 POINT = "1234.5"
 THOUSANDS = "1,234.5"
 DECIMAL_COMMA = "1.234,5"
-CURRENCIES = "$€£¥₹"
-SIGNS = CURRENCIES + "%"
+AUTO = "auto"  # the decimal mark: as each column tells
+COMMA = ","
+DOT = "."
 
 # Gaps in a column of numbers or dates; in a column of words they are words. Case does not matter.
 GAP_MARKS = frozenset(
-    {"?", "-", "--", ".", "na", "n/a", "#n/a", "null", "none", "missing", "unknown"}
+    {
+        *("?", "-", "--", ".", "\u2013", "\u2014", "na", "n/a", "n.a.", "#n/a", "null", "none"),
+        *("missing", "unknown", "k.a.", "k. a.", "keine angabe", "unbekannt"),
+    }
 )
 
-_NUMERAL = re.compile(rf"([+-]?) ?([{CURRENCIES}]?) ?([+-]?[\d.,]+) ?([{SIGNS}]?)", re.ASCII)
+_MONEY = "|".join(re.escape(word) for word in [*sorted(WORDS, key=len, reverse=True), *SIGNS])
+_NUMERAL = re.compile(rf"([+-]?) ?({_MONEY})? ?([+-]?[0-9.,]+) ?({_MONEY}|%)?")
+# Thousands as in 1'234.50 and, with a space that does not break, 1 234,50. A plain space is not
+# among them: 170 123 456 may be the number of a telephone.
+_GROUP_MARK = re.compile(r"(?<=[0-9])['\u2019\u00a0\u202f\u2009](?=[0-9]{3}(?![0-9]))")
+_FORM = re.compile(r"(\D*?) ?(1[0-9.,]+)(%?)")
+_ODD_SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2212": "-"})
 _DIGITS = {
     POINT: re.compile(r"[+-]?(\d+\.?\d*|\.\d+)", re.ASCII),
     THOUSANDS: re.compile(r"[+-]?([1-9]\d{0,2}(,\d{3})+|\d+)(\.\d*)?", re.ASCII),
@@ -45,7 +58,10 @@ def parse_numbers(values: NDArray[Any], form: str = "") -> NDArray[np.float64]:
     """
     if not form:
         return _parse_plain(values)
-    writing, sign = form.strip(SIGNS), form.strip("12345.,")
+    match = _FORM.fullmatch(form)
+    if match is None:  # of a model file that somebody has altered
+        raise CoCoError(f"{form!r} is no form of a number")
+    sign, writing = match[1] or match[3], match[2]
     parsed = _parse_plain(values)
     for j, value in enumerate(values):
         if isinstance(value, str):
@@ -55,7 +71,9 @@ def parse_numbers(values: NDArray[Any], form: str = "") -> NDArray[np.float64]:
     return parsed
 
 
-def find_form(values: NDArray[Any], counts: NDArray[np.intp]) -> tuple[str, NDArray[np.bool_]]:
+def find_form(
+    values: NDArray[Any], counts: NDArray[np.intp], decimal: str = AUTO
+) -> tuple[str, NDArray[np.bool_]]:
     """Return the form in which most cells of a column are numbers.
 
     Where several do, the earlier of plain numbers, thousands and decimal commas is taken. A sign
@@ -67,6 +85,8 @@ def find_form(values: NDArray[Any], counts: NDArray[np.intp]) -> tuple[str, NDAr
         The distinct values.
     counts : ndarray of shape (n_distinct,)
         In how many cells each stands.
+    decimal : {"auto", ".", ","}
+        The decimal mark, if it is known. With a comma, 1.234 is a thousand and more.
 
     Returns
     -------
@@ -80,23 +100,59 @@ def find_form(values: NDArray[Any], counts: NDArray[np.intp]) -> tuple[str, NDAr
     >>> import numpy as np
     >>> find_form(np.array(["51,20", "3,5"], dtype=object), np.array([1, 1]))
     ('1.234,5', array([ True,  True]))
+    >>> find_form(np.array(["1.250 CHF"], dtype=object), np.array([1]), decimal=",")
+    ('CHF 1.234,5', array([ True]))
     """
     plain = ~np.isnan(_parse_plain(values))
-    best = "", plain
-    if plain.all():
-        return best
+    if plain.all() and decimal != COMMA:
+        return "", plain
     is_text = np.array([isinstance(value, str) for value in values], dtype=bool)
     parts = [_take_apart(value) if isinstance(value, str) else ("", "") for value in values]
+    found = [("", plain)]
     for sign in sorted({sign for sign, digits in parts if digits}):
         for writing, pattern in _DIGITS.items():
+            if writing == DECIMAL_COMMA and not _may_be_comma(decimal, parts):
+                continue
             fits = np.array([s == sign and bool(pattern.fullmatch(d)) for s, d in parts], bool)
-            if writing == DECIMAL_COMMA and not any("," in d for _, d in parts):
-                continue  # 1.234.567 may be the number of a version
             if not sign:
                 fits |= plain & ~is_text
-            if counts[fits].sum() > counts[best[1]].sum():
-                best = (f"{writing}%" if sign == "%" else f"{sign}{writing}"), fits
-    return best
+            found.append((_name(sign, writing), fits))
+    if decimal == COMMA:  # first of equals
+        found.sort(key=lambda item: DECIMAL_COMMA not in item[0])
+    return max(found, key=lambda item: counts[item[1]].sum())
+
+
+def could_be_thousands(values: NDArray[Any]) -> bool:
+    """Return whether points may stand between thousands, and no comma says if they do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> could_be_thousands(np.array(["7.730", "€ 1.250", "12"], dtype=object))
+    True
+    >>> could_be_thousands(np.array(["7.73", "1.250"], dtype=object))
+    False
+    """
+    digits = [_take_apart(value)[1] for value in values if isinstance(value, str)]
+    digits = [numeral for numeral in digits if numeral]
+    return (
+        any("." in numeral for numeral in digits)
+        and not any("," in numeral for numeral in digits)
+        and all(map(_DIGITS[DECIMAL_COMMA].fullmatch, digits))
+    )
+
+
+def with_decimal(form: str, decimal: str) -> str:
+    """Return the same form with another decimal mark.
+
+    Examples
+    --------
+    >>> with_decimal("$1,234.5", ","), with_decimal("", ","), with_decimal("1.234,5%", ".")
+    ('$1.234,5', '1.234,5', '1,234.5%')
+    """
+    if decimal == DOT:
+        return form.replace(DECIMAL_COMMA, THOUSANDS)
+    return (form or POINT).replace(THOUSANDS, DECIMAL_COMMA).replace(POINT, DECIMAL_COMMA)
 
 
 def have_leading_zeros(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -123,13 +179,26 @@ def are_gap_marks(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _take_apart(text: str) -> tuple[str, str]:
     """Return the sign and the digits of a numeral; both are empty where it is none."""
-    match = _NUMERAL.fullmatch(text.strip())
+    text = _GROUP_MARK.sub("", text).translate(_ODD_SPACES)
+    match = _NUMERAL.fullmatch(text.strip().lower())
     if match is None:
         return "", ""
     minus, before, digits, after = match.groups()
     if (before and after) or (minus and digits[0] in "+-"):
         return "", ""
-    return before or after, minus + digits
+    unit = before or after or ""
+    return WORDS.get(unit, unit), minus + digits
+
+
+def _name(sign: str, writing: str) -> str:
+    if sign == "%":
+        return f"{writing}%"
+    return f"{sign} {writing}" if sign.isalpha() else f"{sign}{writing}"
+
+
+def _may_be_comma(decimal: str, parts: list[tuple[str, str]]) -> bool:
+    """Return whether decimal commas are possible; 1.234.567 may be the number of a version."""
+    return decimal == COMMA or (decimal == AUTO and any("," in digits for _, digits in parts))
 
 
 def _parse_digits(digits: str, writing: str) -> float:

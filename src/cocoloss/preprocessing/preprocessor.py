@@ -12,23 +12,31 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from cocoloss._validation import check_integer
+from cocoloss._validation import check_integer, check_option
 from cocoloss.exceptions import CoCoError
 from cocoloss.preprocessing.category_columns import TOO_RARE, fit_one_hots, one_hot_codes
 from cocoloss.preprocessing.columns import RemembersColumns
 from cocoloss.preprocessing.cycles import cycle_names, varying_cycles, write_cycles
+from cocoloss.preprocessing.findings import find_kinds
 from cocoloss.preprocessing.kinds import (
     BOOLEAN,
     CATEGORY,
     DATE,
     NUMBER,
+    STRAYS,
     TEXT,
     Finding,
-    find_kind,
+    Writing,
 )
-from cocoloss.preprocessing.listed import FROM_DTYPE, listed_categories
+from cocoloss.preprocessing.listed import FROM_DTYPE
+from cocoloss.preprocessing.numerals import AUTO, COMMA, DOT, with_decimal
 from cocoloss.preprocessing.quantities import QUANTITIES, read_quantities
-from cocoloss.preprocessing.remarks import how_to_call, some_reasons, warn_of_findings
+from cocoloss.preprocessing.remarks import (
+    ColumnsWarning,
+    how_to_call,
+    some_reasons,
+    warn_of_findings,
+)
 from cocoloss.preprocessing.scaling import NumberScaler
 from cocoloss.preprocessing.tables import Table, read_table
 
@@ -57,15 +65,16 @@ class TablePreprocessor(RemembersColumns, TransformerMixin, BaseEstimator):
 
     Text is read as
 
-    - numbers, if every value is one: plain, with thousands (1,234.50), with decimal commas (51,20)
-      where that is the only reading, or all with the same of the signs $ € £ ¥ ₹ %. Codes of digits
-      of which any begins with 0, such as 01000, are categories. Other text is a gap where at least
-      95 % of the cells, and 20 of them, are numbers; a warning names it.
+    - numbers, if every value is one: plain, with thousands (1,234.50), with decimal commas
+      (1.234,50) where that is the only reading, or all with the same currency, as a sign or a word
+      ($5, 5 EUR, kr 5), or with %. Codes of digits of which any begins with 0, such as 01000, are
+      categories. Other text is a gap where at least 95 % of the cells, and 20 of them, are
+      numbers; a warning names it.
     - dates, if every value is one: in ISO 8601, with dots (31.12.2024), or with slashes or dashes
-      (12/31/2024) where some value tells day from month.
+      (12/31/2024) where some value, or ``day_first``, tells day from month.
 
     In numbers and dates ``?``, ``-``, ``--``, ``.``, ``na``, ``n/a``, ``#n/a``, ``null``, ``none``,
-    ``missing`` and ``unknown``, in any case, are gaps.
+    ``missing`` and ``unknown``, in any case, are gaps, and so are some words like them.
 
     Columns that are constant, empty or equal to an earlier one are dropped silently. Identifiers
     and free text, where nearly every value differs, are dropped with a warning, unless they are
@@ -80,6 +89,12 @@ class TablePreprocessor(RemembersColumns, TransformerMixin, BaseEstimator):
     max_categories : int, default=64
         A column with more categories keeps the most frequent of those seen at least twice; the
         others share one column, so that no feature is wider than this (and a column for gaps).
+    decimal : {"auto", ".", ","}, default="auto"
+        The decimal mark of numbers in text. With a comma, points are thousands: 7.730 is 7730. By
+        default each column tells; those that do not follow the others, with a warning.
+    day_first : bool, optional
+        Whether the day comes first in dates between slashes or dashes of which none has a number
+        above 12; if None, those are categories. If it is given, years may have two digits.
 
     Attributes
     ----------
@@ -140,9 +155,13 @@ class TablePreprocessor(RemembersColumns, TransformerMixin, BaseEstimator):
         *,
         categorical_features: str | Sequence[str | int | bool] = FROM_DTYPE,
         max_categories: int = 64,
+        decimal: str = AUTO,
+        day_first: bool | None = None,
     ) -> None:
         self.categorical_features = categorical_features
         self.max_categories = max_categories
+        self.decimal = decimal
+        self.day_first = day_first
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn passes a target
         """Learn kinds, scales and categories.
@@ -166,12 +185,11 @@ class TablePreprocessor(RemembersColumns, TransformerMixin, BaseEstimator):
         TypeError
             If ``X`` is sparse, or holds dicts, lists or other containers.
         """
-        check_integer(self.max_categories, "max_categories", minimum=2)
         table = read_table(X, self._speaker())
         findings = self._find_kinds(table)
         kinds = {name: finding.kind for name, finding in findings.items()}
         forms = {name: finding.form for name, finding in findings.items() if finding.form}
-        strays = [name for name, f in findings.items() if f.kind == NUMBER and f.remark]
+        strays = [name for name, f in findings.items() if f.about == STRAYS]
         dropped = {name: f.remark for name, f in findings.items() if f.kind == TEXT}
 
         quantities = {name: kind for name, kind in kinds.items() if kind in QUANTITIES}
@@ -200,7 +218,8 @@ class TablePreprocessor(RemembersColumns, TransformerMixin, BaseEstimator):
         self.stray_columns_ = [name for name in strays if name not in dropped]
         self.dropped_columns_ = {name: dropped[name] for name in table.names if name in dropped}
         self.n_features_out_ = width
-        self._warn(findings)
+        self._warn_of(findings)
+        self._warn_of_rare()
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -237,6 +256,26 @@ class TablePreprocessor(RemembersColumns, TransformerMixin, BaseEstimator):
             codes = one_hot_codes(table.column(where[name]), name, self.kinds_[name], one_hot)
             one_hot.transform(codes, out[:, start:end])
         return out
+
+    def expect_decimal(self, decimal: str) -> Self:
+        """Read numbers in text with another decimal mark from now on.
+
+        Parameters
+        ----------
+        decimal : {".", ","}
+            The mark of the tables to come.
+
+        Returns
+        -------
+        TablePreprocessor
+            Itself.
+        """
+        check_is_fitted(self, "n_features_out_")
+        check_option(decimal, "decimal", [DOT, COMMA])
+        numbers = [name for name, kind in self.kinds_.items() if kind == NUMBER]
+        forms = {name: with_decimal(self.forms_.get(name, ""), decimal) for name in numbers}
+        self.forms_ = self.forms_ | {name: form for name, form in forms.items() if form}
+        return self
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the result's columns.
@@ -276,24 +315,18 @@ class TablePreprocessor(RemembersColumns, TransformerMixin, BaseEstimator):
         return tags
 
     def _find_kinds(self, table: Table) -> dict[str, Finding]:
-        listed = listed_categories(self.categorical_features, table)
-        findings = {}
-        for j, name in enumerate(table.names):
-            if name in listed:
-                findings[name] = Finding(CATEGORY)
-            elif table.block is not None:
-                findings[name] = Finding(NUMBER)
-            else:
-                findings[name] = find_kind(table.column(j), name, self.max_categories)
-        return findings
+        check_integer(self.max_categories, "max_categories", minimum=2)
+        check_option(self.decimal, "decimal", [AUTO, DOT, COMMA])
+        writing = Writing(self.decimal, self.day_first)
+        return find_kinds(table, self.categorical_features, self.max_categories, writing)
 
-    def _warn(self, findings: dict[str, Finding]) -> None:
-        in_estimator = bool(self._reader)
-        warn_of_findings(findings, in_estimator=in_estimator, stacklevel=3)
+    def _warn_of(self, findings: dict[str, Finding]) -> None:
+        warn_of_findings(findings, in_estimator=bool(self._reader), stacklevel=3)
+
+    def _warn_of_rare(self) -> None:
         rare = {name: why for name, why in self.dropped_columns_.items() if why == TOO_RARE}
         if rare:
-            remedy = how_to_call("max_categories=...", in_estimator)
-            message = (
-                f"dropped {some_reasons(rare)}. Raise it to their number to keep them: {remedy}"
-            )
-            warnings.warn(message, UserWarning, stacklevel=3)
+            call = how_to_call("max_categories=...", bool(self._reader))
+            remedy = f"Raise max_categories to their number to keep them: {call}"
+            warning = ColumnsWarning(f"dropped {some_reasons(rare)}", remedy, "rare")
+            warnings.warn(warning, stacklevel=3)

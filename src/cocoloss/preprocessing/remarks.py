@@ -3,20 +3,71 @@
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
-from cocoloss.preprocessing.kinds import CATEGORY, NUMBER, TEXT, Finding
+from cocoloss.preprocessing.kinds import (
+    CATEGORY,
+    MIXTURE,
+    NUMBER,
+    STRAYS,
+    TEXT,
+    THOUSANDS,
+    UNCLEAR_DATES,
+    Finding,
+)
 
 SHOWN = 8
-WARNINGS = {  # kind of the columns -> what became of them, and what to do
-    TEXT: ("dropped", "Turn such a column into numbers or dates, or keep it as a category by"),
-    NUMBER: (
+AS_CATEGORY = "categorical_features={names}"
+BY_ORDER = "day_first=True or day_first=False"
+# What became of columns (kind), and what the remark is about -> how to say it, what to do, and by
+# which argument.
+WARNINGS = {
+    (TEXT, TEXT): (
+        "dropped",
+        "Turn such a column into numbers or dates, or keep it as a category by",
+        AS_CATEGORY,
+    ),
+    (TEXT, UNCLEAR_DATES): (
+        "dropped",
+        "Convert such a column by pandas.to_datetime, or say whether day or month is first by",
+        BY_ORDER,
+    ),
+    (NUMBER, STRAYS): (
         "read as numbers, with other text as gaps:",
         "Mend that text, or make such a column a category by",
+        AS_CATEGORY,
     ),
-    CATEGORY: (
+    (NUMBER, THOUSANDS): (
+        "read with points between thousands, as decimal marks are commas:",
+        "If they are decimal points, say so by",
+        "decimal='.'",
+    ),
+    (CATEGORY, MIXTURE): (
         "taken as categories:",
-        "Convert such a column by pandas.to_numeric or pandas.to_datetime, or confirm it by",
+        "Convert such a column by pandas.to_numeric, or confirm it by",
+        AS_CATEGORY,
+    ),
+    (CATEGORY, UNCLEAR_DATES): (
+        "taken as categories:",
+        "Convert such a column by pandas.to_datetime, or say whether day or month is first by",
+        BY_ORDER,
     ),
 }
+
+
+class ColumnsWarning(UserWarning):
+    """A warning about columns, in two halves: what was made of them, and what to do.
+
+    Attributes
+    ----------
+    what : str
+        The first half, for those who have another remedy at hand, such as an option.
+    about : str
+        Which sort of warning it is.
+    """
+
+    def __init__(self, what: str, remedy: str, about: str) -> None:
+        super().__init__(f"{what}. {remedy}")
+        self.what = what
+        self.about = about
 
 
 def some_of(items: Iterable[str], separator: str = ", ") -> str:
@@ -48,7 +99,7 @@ def some_reasons(reasons: Mapping[str, str]) -> str:
 def warn_of_findings(
     findings: Mapping[str, Finding], *, in_estimator: bool, stacklevel: int
 ) -> None:
-    """Warn once for each kind of column about which there is a remark.
+    """Warn once for each sort of remark.
 
     Parameters
     ----------
@@ -59,14 +110,12 @@ def warn_of_findings(
     stacklevel : int
         Of the caller, as in :func:`warnings.warn`.
     """
-    for kind, (fate, remedy) in WARNINGS.items():
-        remarks = {name: f.remark for name, f in findings.items() if f.kind == kind and f.remark}
+    for (kind, about), (fate, remedy, argument) in WARNINGS.items():
+        remarks = {n: f.remark for n, f in findings.items() if (f.kind, f.about) == (kind, about)}
         if remarks:
-            argument = f"categorical_features={_some_names(list(remarks))}"
-            message = (
-                f"{fate} {some_reasons(remarks)}. {remedy} {how_to_call(argument, in_estimator)}"
-            )
-            warnings.warn(message, UserWarning, stacklevel=stacklevel + 1)
+            call = how_to_call(argument.format(names=_some_names(list(remarks))), in_estimator)
+            warning = ColumnsWarning(f"{fate} {some_reasons(remarks)}", f"{remedy} {call}", about)
+            warnings.warn(warning, stacklevel=stacklevel + 1)
 
 
 def how_to_call(argument: str, in_estimator: bool) -> str:

@@ -66,7 +66,7 @@ class NumberScaler:
         statistics = _Statistics.of(matrix)
         dropped: dict[int, str] = {}
         for j in np.flatnonzero(statistics.n_finite == 0):
-            dropped[int(j)] = "no finite value"
+            dropped[int(j)] = "no finite value" if statistics.n_infinite[j] else "no value"
         varies = (statistics.high > statistics.low) | (statistics.n_infinite > 0)
         for j in np.flatnonzero(~varies & (statistics.n_gaps == 0)):
             dropped.setdefault(int(j), "constant")

@@ -48,9 +48,9 @@ def _head_blocks(analysis: ConvergenceAnalysis, head: str, prefix: str) -> list[
     blocks: list[Block] = [Heading(HEADS.get(head, head))]
     pictures: list[Block] = []
     if len(analysis.means):
-        pictures.append(curves(analysis, head, prefix))
+        pictures += [curves(analysis, head, prefix), mean_grid(analysis, head)]
     if ranked:
-        pictures.append(rank_grid(analysis, head))
+        pictures += [rank_grid(analysis, head), rank_grid(analysis, head, by_mean=True)]
     blocks += pictures
     notes = dict.fromkeys(note for r in ranked for note in r.notes)
     notes |= dict.fromkeys(f"{r.title}: {r.reason}" for r in rankings if not isinstance(r, Ranking))
@@ -94,6 +94,29 @@ def curves(analysis: ConvergenceAnalysis, head: str, prefix: str) -> Picture:
     )
 
 
+def mean_grid(analysis: ConvergenceAnalysis, head: str) -> Grid:
+    """Return mean balanced accuracies by number of terms: the curves as numbers."""
+    own = analysis.means[analysis.means["head"] == head]
+    table = own.pivot(index="model", columns="n_terms", values="balanced_accuracy")
+    rows = tuple(
+        (
+            Cell(model),
+            *(
+                fixed(table.loc[model, n], 4, best=table.loc[model, n] == table[n].max())
+                for n in table
+            ),
+        )
+        for model in analysis.models
+        if model in table.index
+    )
+    return Grid(
+        "Mean balanced accuracy",
+        ("loss", *(f"{n:,}" for n in table.columns)),
+        rows,
+        caption="By number of terms, over datasets that have all losses.",
+    )
+
+
 def mean_lines(analysis: ConvergenceAnalysis, head: str) -> list[Line]:
     """Return the mean curve of each loss."""
     own = analysis.means[analysis.means["head"] == head]
@@ -109,9 +132,14 @@ def _points(frame: Any) -> list[tuple[float, float]]:
     return list(zip(ordered["n_terms"].astype(float), ordered["balanced_accuracy"], strict=True))
 
 
-def rank_grid(analysis: ConvergenceAnalysis, head: str) -> Grid:
-    """Return average ranks by number of terms, with the printed ones beside."""
+def rank_grid(analysis: ConvergenceAnalysis, head: str, *, by_mean: bool = False) -> Grid:
+    """Return average ranks by number of terms, with the printed ones beside.
+
+    NOTE[PAPER]: ranks are said to count what is significant, but the printed averages of a column
+    sum to 6, as ranks without ties do. So ranks by means over folds are shown too.
+    """
     theirs = printed.CONVERGENCE
+    how = "by means over folds" if by_mean else "by what is significant over folds"
     rows = []
     for model in analysis.models:
         cells = [Cell(model)]
@@ -120,9 +148,10 @@ def rank_grid(analysis: ConvergenceAnalysis, head: str) -> Grid:
             if not isinstance(ranking, Ranking) or model not in ranking.comparison.models:
                 cells.append(fixed(None, 2))
                 continue
-            rank = float(ranking.comparison.average_ranks[model])
-            spread = float(ranking.comparison.rank_spread[model])
-            best = ranking.comparison.average_ranks.min()
+            ranked = ranking.by_score if by_mean else ranking.comparison
+            rank = float(ranked.average_ranks[model])
+            spread = float(ranked.rank_spread[model])
+            best = ranked.average_ranks.min()
             cells.append(Cell(f"{rank:.2f} ± {spread:.2f}", rank, rank <= best))
         rows.append(tuple(cells))
     for model in analysis.models if head == "paper" else ():
@@ -141,10 +170,10 @@ def rank_grid(analysis: ConvergenceAnalysis, head: str) -> Grid:
     rows.append(tuple(distances))
     place = f" Printed: {next(iter(theirs.values())).place}." if head == "paper" else ""
     return Grid(
-        "Average ranks by number of terms",
+        f"Average ranks {how}",
         ("loss", *(f"{n:,}" for n in analysis.n_terms)),
         tuple(rows),
-        caption=f"Ranks by what is significant over folds; 1 is best.{place}",
+        caption=f"By number of terms; 1 is best.{place}",
     )
 
 

@@ -146,6 +146,9 @@ def ranks_grid(ranking: Ranking) -> Grid:
         "folds of a dataset, as in the paper; “rank by mean” only looks at means over folds.",
         "scores": "Ranks are by mean scores.",
     }[comparison.ranking]
+    if len(comparison.common_datasets) < comparison.n_datasets:
+        means = comparison.describe_means()
+        how += f" {means[0].upper()}{means[1:]}."
     beside = printed_note(ranking.printed, comparison) if ranking.printed else ""
     return Grid(
         "Means and average ranks",

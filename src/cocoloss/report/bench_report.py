@@ -85,7 +85,8 @@ def build_document(
     blocks: list[Block] = []
     data: dict[str, Any] = {}
     for each, analysis, prefix in zip(findings, analyses, prefixes, strict=True):
-        blocks += [Heading(f"{each.name} ({each.kind})", 1)] if several else []
+        kind = "" if each.name.startswith(each.kind) else f" ({each.kind})"
+        blocks += [Heading(f"{each.name}{kind}", 1)] if several else []
         blocks += about_blocks(each)
         if isinstance(analysis, ConvergenceAnalysis):
             blocks += convergence_blocks(analysis, prefix)

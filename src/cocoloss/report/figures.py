@@ -98,7 +98,11 @@ def evolution_figure(run: Evolution, extent: float) -> "Figure":
         for c, name in enumerate(run.classes):
             own = run.embeddings[number][run.labels == c]
             colour = COLOURS[c % len(COLOURS)]
-            axes.plot(own[:, 0], own[:, 1], ".", ms=3, color=colour, alpha=0.5, label=name)
+            # As pixels also in an SVG: thousands of dots would make it large.
+            (dots,) = axes.plot(
+                own[:, 0], own[:, 1], ".", ms=3, color=colour, alpha=0.5, label=name
+            )
+            dots.set_rasterized(True)
         for c, centre in enumerate(run.centres[number]):
             axes.plot([0, centre[0]], [0, centre[1]], color="black", lw=0.8)
             axes.plot(*centre, "o", ms=7, mec="white", color=COLOURS[c % len(COLOURS)])

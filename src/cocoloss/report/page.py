@@ -81,7 +81,13 @@ def name(text: str) -> Markup:
 
 
 def card(
-    title: str, value: str, note: str = "", *, key: str = "", raw: float | None = None
+    title: str,
+    value: str,
+    note: str = "",
+    *,
+    key: str = "",
+    raw: float | None = None,
+    mark: Markup | None = None,
 ) -> Markup:
     """Return a number with its name above and a remark below.
 
@@ -91,6 +97,8 @@ def card(
     key : str
         Name of the number for who reads the page by machine, with ``raw`` its value.
     raw : float, optional
+    mark : markup, optional
+        Whose number it is.
     """
     return element(
         "div",
@@ -103,6 +111,7 @@ def card(
             data_value=None if raw is None else raw,
         ),
         element("dd", note, class_="note") if note else None,
+        element("dd", mark) if mark else None,
         class_="card",
     )
 

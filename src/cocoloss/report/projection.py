@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from threadpoolctl import threadpool_limits
 
-from cocoloss.estimators.run_record import RunRecord
+from cocoloss.recording import RunRecord
 
 ROOM = 1.15  # around what is drawn
 FURTHEST = 1.35  # how much wider than the kept network's embedding the picture may become

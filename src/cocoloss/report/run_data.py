@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss.estimators.reliability import Reliability
-from cocoloss.estimators.run_record import RunRecord, plain
+from cocoloss.recording.reliability import Reliability
+from cocoloss.recording.run_record import RunRecord, plain
 from cocoloss.report.page import visible
 from cocoloss.report.projection import Projection
 
@@ -28,6 +28,8 @@ def run_data(record: RunRecord, projection: Projection) -> dict[str, Any]:
         "epochs": record.epochs.tolist(),
         "kept": record.kept,
         "normalized": record.normalized,
+        "members": record.n_members,
+        "together": plain(record.balanced_accuracy),
         "measures": plain(record.measures),
         "loss_curve": plain(record.loss_curve),
         "labels": record.labels.tolist(),

@@ -1,7 +1,7 @@
 """The run report: one HTML file that shows what a network has learnt, epoch by epoch.
 
-Every number was measured before, see :class:`cocoloss.estimators.run_record.RunRecord`; here it
-is only laid out.
+Every number was measured before, see :class:`cocoloss.recording.RunRecord`; here it is only laid
+out.
 """
 
 import os
@@ -9,20 +9,23 @@ from pathlib import Path
 
 import numpy as np
 
-from cocoloss.estimators.run_record import RunRecord
 from cocoloss.files import write_whole
+from cocoloss.recording import RunRecord
 from cocoloss.report import run_sections as sections
-from cocoloss.report.page import Markup, element, figure, page, percent
+from cocoloss.report.page import Markup, element, page, percent
 from cocoloss.report.projection import Projection, project
+from cocoloss.report.run_columns import columns
+from cocoloss.report.run_curves import curves
 from cocoloss.report.run_data import run_data
 from cocoloss.report.run_heading import heading
+from cocoloss.report.run_movie import movie
+from cocoloss.report.run_scope import mark_alone, mark_together, titled, together
 
 STYLES = ("page.css", "run.css")
 SCRIPTS = (
     *("draw.js", "curves.js", "embedding.js", "reliability.js", "angles.js", "confusion.js"),
     "run.js",
 )
-SPHERE_SEEN = 1.08  # a circle of so many times the picture's extent is hardly cut off
 
 
 def write_run_report(record: RunRecord, path: str | os.PathLike[str]) -> Path:
@@ -31,7 +34,7 @@ def write_run_report(record: RunRecord, path: str | os.PathLike[str]) -> Path:
     Parameters
     ----------
     record : RunRecord
-        From :func:`cocoloss.estimators.recording.record_fit`.
+        From :func:`cocoloss.recording.record_fit`.
     path : path
         The file; replaced if it exists.
 
@@ -50,7 +53,7 @@ def write_run_report(record: RunRecord, path: str | os.PathLike[str]) -> Path:
     >>> from tempfile import TemporaryDirectory
     >>> from sklearn.datasets import load_wine
     >>> from cocoloss import CoCoClassifier
-    >>> from cocoloss.estimators.recording import record_fit
+    >>> from cocoloss.recording import record_fit
     >>> X, y = load_wine(return_X_y=True)
     >>> record = record_fit(CoCoClassifier(max_iter=5, random_state=0), X, y, data_name="wine")
     >>> with TemporaryDirectory() as folder:
@@ -66,19 +69,19 @@ def run_report(record: RunRecord) -> str:
     """Return the report of a run as HTML."""
     projection = project(record)
     on = f" on {record.data_name}" if record.data_name else ""
+    one, all_of_them = mark_alone(record), mark_together(record)
     body = [
         element("header", heading(record)),
-        element("h2", "The embedding, epoch by epoch"),
-        element("p", _what_is_seen(record, projection), class_="about"),
-        _movie(record, projection),
-        element("h2", "Learning"),
-        element("p", _learning(record), class_="about"),
-        element("div", _curves(record), class_="grid"),
-        element("h2", "Test rows"),
-        element("p", _testing(record), class_="about"),
+        *_section("The embedding, epoch by epoch", _what_is_seen(record, projection), one),
+        movie(record, projection),
+        *_section("Learning", _learning(record), one),
+        element("div", curves(record), class_="grid"),
+        *_section("Test rows", _testing(record), all_of_them),
         element("div", sections.confusion(record), sections.reliability(record), class_="grid"),
         element("h2", "Classes"),
-        element("div", sections.angles(record), sections.classes(record), class_="grid wide"),
+        element("div", sections.classes(record), sections.angles(record), class_="grid wide"),
+        element("h2", "Columns"),
+        columns(record),
         element("h2", "How it was made"),
         sections.making(record),
     ]
@@ -89,6 +92,10 @@ def run_report(record: RunRecord) -> str:
         scripts=SCRIPTS,
         data=run_data(record, projection),
     )
+
+
+def _section(title: str, about: str, mark: Markup | None) -> list[Markup]:
+    return [element("h2", titled(title, mark)), element("p", about, class_="about")]
 
 
 def _what_is_seen(record: RunRecord, projection: Projection) -> str:
@@ -127,172 +134,7 @@ def _learning(record: RunRecord) -> str:
 
 
 def _testing(record: RunRecord) -> str:
-    many = f"all {record.n_members} networks together say"
-    who = many if record.n_members > 1 else "the network says"
-    return f"What {who} of the {record.n_test:,} rows that were kept apart."
-
-
-def _movie(record: RunRecord, projection: Projection) -> Markup:
-    last = len(record.epochs) - 1
-    stage = element(
-        "div",
-        element("canvas", aria_label="Embedded rows", role="img"),
-        Markup('<svg aria-hidden="true"></svg>'),
-        id_="stage",
-        class_="stage",
-        data_kind=projection.kind,
+    return (
+        f"What {together(record)} {'say' if record.n_members > 1 else 'says'} of the "
+        f"{record.n_test:,} rows that were kept apart."
     )
-    now = element("p", id_="now", class_="now")
-    controls = element(
-        "div",
-        element("button", "▶ Play", id_="play", type="button", class_="play", aria_pressed="false"),
-        element(
-            "input",
-            id_="epoch",
-            type="range",
-            min=0,
-            max=last,
-            step=1,
-            value=record.kept,
-            aria_label="Epoch",
-            autocomplete="off",
-        ),
-        class_="controls",
-    )
-    side = element(
-        "div",
-        _numbers(record),
-        element(
-            "div",
-            element("h3", "Classes"),
-            element(
-                "div",
-                element("button", "All", id_="show-all", type="button"),
-                element("button", "None", id_="hide-all", type="button"),
-            ),
-            class_="legend-head",
-        ),
-        element("ul", id_="legend", class_="legend"),
-        _symbols(record),
-    )
-    return element(
-        "div",
-        element("div", stage, now, controls, _options(record, projection)),
-        side,
-        class_="panel movie",
-    )
-
-
-def _options(record: RunRecord, projection: Projection) -> Markup:
-    def box(option: str, text: str, *, checked: bool = True) -> Markup:
-        tick = element(
-            "input", type="checkbox", data_option=option, checked=checked, autocomplete="off"
-        )
-        return element("label", tick, text)
-
-    parts = [box("train", "training rows"), box("test", "test rows")]
-    if record.target is not None:
-        parts.append(box("target", "target"))
-    if projection.radius is not None and projection.radius * SPHERE_SEEN > projection.extent:
-        parts.append(box("wide", "whole sphere", checked=False))
-    if projection.kind == "projected":
-        parts.append(
-            element(
-                "span",
-                element("button", "2-D", type="button", data_solid="false", aria_pressed="true"),
-                element("button", "3-D", type="button", data_solid="true", aria_pressed="false"),
-                class_="group",
-                role="group",
-                aria_label="Dimensions seen; drag or use the arrow keys to turn the third",
-            )
-        )
-    return element("div", parts, class_="options controls")
-
-
-def _symbols(record: RunRecord) -> Markup:
-    def symbol(shape: Markup, text: str) -> Markup:
-        picture = element("svg", shape, viewBox="-7 -7 14 14", aria_hidden="true")
-        return element("li", picture, text)
-
-    parts = [
-        symbol(element("circle", r=2.6, fill="var(--muted)", opacity=0.6), "training row"),
-        symbol(element("circle", r=4, fill="var(--muted)"), "test row"),
-        symbol(
-            element("circle", r=4, fill="var(--muted)", stroke="var(--ink)", stroke_width=2),
-            "predicted wrong",
-        ),
-        symbol(element("circle", r=6, fill="var(--muted)"), "class mean"),
-    ]
-    if record.target is not None:
-        corner = element(
-            "path", d="M0,-6L6,0L0,6L-6,0Z", fill="none", stroke="var(--muted)", stroke_width=2
-        )
-        parts.append(symbol(corner, "target"))
-    return element("ul", parts, class_="symbols")
-
-
-def _numbers(record: RunRecord) -> Markup:
-    """Return the table of the epoch's numbers, which the script fills."""
-
-    def row(title: str, *measures: str | None, part: bool = False) -> Markup:
-        cells = [
-            element("td", class_="number", data_measure=m) if m else element("td") for m in measures
-        ]
-        return element(
-            "tr", element("th", title, scope="row"), cells, class_="part" if part else None
-        )
-
-    head = element(
-        "tr",
-        element("td"),
-        [element("th", h, scope="col", class_="number") for h in ("test", "training")],
-    )
-    rows = [
-        row("balanced accuracy", "test_balanced_accuracy", "train_balanced_accuracy"),
-        row("dispersity", "test_dispersity", "dispersity"),
-    ]
-    if np.isfinite(record.measures["loss"]).any():
-        rows += [
-            row("CoCo loss", None, "loss"),
-            row("class means off target (NC2)", None, "nc2_part", part=True),
-            row("spread within classes (NC1)", None, "nc1_part", part=True),
-        ]
-        if not record.normalized:
-            rows.append(row("norms of single rows", None, "norm_part", part=True))
-    body = element("tbody", rows)
-    return element("table", element("thead", head), body, class_="numbers")
-
-
-def _curves(record: RunRecord) -> list[Markup]:
-    split = np.isfinite(record.measures["loss"]).any()
-    norms = "" if record.normalized else ", and norms of single rows"
-    loss = (
-        f"The loss is a sum: class means that do not have the target angles and lengths yet "
-        f"(NC2), rows that stray from their class mean (NC1){norms}."
-        if split
-        else "Mean over the batches of each epoch."
-    )
-    collapse = (
-        "NC1: spread within classes in units of that between them. "
-        "NC2: how far the class means are from a simplex. "
-        "NC3: how far a linear classifier is from the class means, if there is one. "
-        "NC4: share of training rows that are nearer to another class mean."
-    )
-    return [
-        figure(
-            "Balanced accuracy",
-            element("div", id_="chart-accuracy"),
-            caption="Of the first network, by a head fitted to training rows at each epoch shown.",
-        ),
-        figure(
-            "Loss and its parts" if split else "Training loss",
-            element("div", id_="chart-loss"),
-            caption=loss,
-        ),
-        figure(
-            "Dispersity",
-            element("div", id_="chart-dispersity"),
-            caption="How wide the classes are, measured by how far apart they are; 0 is collapse.",
-        ),
-        figure("Neural collapse", element("div", id_="chart-collapse"), caption=collapse),
-    ]

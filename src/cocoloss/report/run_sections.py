@@ -3,8 +3,9 @@
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cocoloss.estimators.run_record import RunRecord
+from cocoloss.recording import RunRecord
 from cocoloss.report.page import (
     MISSING,
     Markup,
@@ -15,10 +16,12 @@ from cocoloss.report.page import (
     table,
 )
 from cocoloss.report.run_data import MANY, common_angle, prior_differs
+from cocoloss.report.run_scope import mark_alone, mark_together, titled
 
 ROOMY = 4  # up to so many classes make a large confusion matrix
 DENSE = 14  # more classes than this make a small confusion matrix
-UPRIGHT = 6  # more classes than this, or longer names, are written upwards
+UPRIGHT = 6  # more classes than this, or longer names of more than a few, are written upwards
+SHORT_NAME = 10  # characters
 MISTAKES = 6  # how many kinds of mistakes are listed
 
 
@@ -39,7 +42,8 @@ def confusion(record: RunRecord) -> Markup:
 
 def _confusion_table(record: RunRecord) -> Markup:
     names = record.class_names
-    upright = record.n_classes > UPRIGHT or max(map(len, names)) > 10
+    longest = max(map(len, names))
+    upright = record.n_classes > UPRIGHT or (record.n_classes > ROOMY and longest > SHORT_NAME)
     top = element(
         "tr",
         element("td"),
@@ -120,8 +124,8 @@ def reliability(record: RunRecord) -> Markup:
         caption += (
             f" The probabilities are meant for other class shares than the test rows have: with "
             f"classes weighted to that prior the error is "
-            f"{percent(record.reliability_at_prior.error)}. The argument priors='empirical' is for "
-            f"shares as they come."
+            f"{percent(record.reliability_at_prior.error)}. The argument priors='empirical', or "
+            f"--priors empirical, is for shares as they come."
         )
     return figure(
         "Reliability",
@@ -148,40 +152,60 @@ def angles(record: RunRecord) -> Markup:
             "A row for each class: a mark for each other class, at the angle between their means."
         )
     caption = f"{seen} {aim}{centre}"
-    return figure("Angles between class means", element("div", id_="chart-angles"), caption=caption)
+    rows = [
+        (
+            _labelled(record, c),
+            f"{np.linalg.norm(record.class_means[record.kept, c]):.2f}",
+            _nearest(record, found),
+        )
+        for c, found in enumerate(record.angles(record.kept))
+    ]
+    numbers = table(("class", "norm of its mean", "nearest class"), rows, class_="means")
+    return figure(
+        titled("Angles between class means", mark_alone(record)),
+        element("div", id_="chart-angles"),
+        element("details", element("summary", "Numbers at the kept epoch"), numbers),
+        caption=caption,
+    )
 
 
 def classes(record: RunRecord) -> Markup:
-    """Return a table of the classes."""
-    found = record.angles(record.kept)
+    """Return a table of the classes: how many rows, and how well they are told."""
     predicted = record.confusion.sum(axis=0)
     rows = []
-    for c, label in enumerate(record.class_names):
+    for c in range(record.n_classes):
         right, here, said = int(record.confusion[c, c]), int(record.test_counts[c]), predicted[c]
-        near = _nearest(record, found[c])
         rows.append(
             (
-                Markup(element("span", class_="swatch", data_swatch=c) + name(label)),
+                _labelled(record, c),
                 f"{int(record.train_counts[c]):,}",
                 f"{here:,}",
                 percent(right / here) if here else MISSING,
                 percent(right / said) if said else MISSING,
-                f"{np.linalg.norm(record.class_means[record.kept, c]):.2f}",
-                near,
             )
         )
-    header = ("class", "learnt from", "tested on", "recall", "precision", "norm", "nearest")
+    header = ("class", "learnt from", "tested on", "recall", "precision")
     untested = int(np.sum(record.test_counts == 0))
     caption = (
-        "Recall and precision are those of the test rows; norm of the class mean and nearest "
-        "class, by the angle between class means, those of the kept network."
+        "Recall: of the test rows of the class, the share that is found. Precision: of the test "
+        "rows that are said to be of the class, the share that is."
     )
     if untested:
-        caption += f" {untested} of the classes have no test row."
-    return figure("The classes", table(header, rows, class_="classes"), caption=caption)
+        have = "class has" if untested == 1 else "classes have"
+        caption += f" {untested} {have} no test row."
+    return figure(
+        titled("Rows of each class", mark_together(record)),
+        table(header, rows, class_="classes"),
+        caption=caption,
+    )
 
 
-def _nearest(record: RunRecord, found: np.ndarray) -> str:
+def _labelled(record: RunRecord, c: int) -> Markup:
+    swatch = element("span", class_="swatch", data_swatch=c)
+    return Markup(swatch + name(record.class_names[c]))
+
+
+def _nearest(record: RunRecord, found: NDArray[np.float64]) -> str:
     if not np.isfinite(found).any():
         return MISSING
     other = int(np.nanargmin(found))

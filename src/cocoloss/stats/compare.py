@@ -122,7 +122,7 @@ def compare(
             test_fraction=test_fraction,
         )
     given = np.where(_filled_cells(table, whole.filled), np.nan, table.scores)
-    means = np.concatenate([mean_scores(column[~np.isnan(column), None]) for column in given.T])
+    means = _comparable_means(given)
     average = round_off(ranks.mean(axis=0))
     order = _best_first(average, means if higher_is_better else -means, table.models)
     models = tuple(table.models[j] for j in order)
@@ -131,6 +131,7 @@ def compare(
     wins, draws = _wins_and_ties(sorted_scores, higher_is_better)
     bayes = None
     if rope is not None:
+        _check_every_cell_scored(whole.filled)
         bayes = _bayes(models, sorted_scores, rope, higher_is_better, random_state)
 
     def per_pair(matrix: Any) -> Any:
@@ -169,6 +170,14 @@ def compare(
     )
 
 
+def _comparable_means(scores: Floats) -> Floats:
+    """Return means over the datasets that all models have; over its own ones if there are none."""
+    common = ~np.isnan(scores).any(axis=1)
+    if common.any():
+        return mean_scores(scores[common])
+    return np.concatenate([mean_scores(column[~np.isnan(column), None]) for column in scores.T])
+
+
 def _best_first(average: Floats, goodness: Floats, models: tuple[str, ...]) -> list[int]:
     """Return the places of the models by average rank, then mean score, then name."""
     return sorted(range(len(models)), key=lambda j: (average[j], -goodness[j], models[j]))
@@ -194,8 +203,8 @@ def _ranks_by_folds(table: ScoreTable, *, ties: str, **options: Any) -> Floats:
     """Rank models on each dataset over its folds; those without a result come last."""
     if table.folds is None:
         raise CoCoError(
-            "ranking='folds' needs the score of every fold; give a frame with the columns "
-            "'dataset', 'model', 'fold' and 'score', or rank by scores"
+            "ranking='folds' needs the score of every fold; give a table with the columns "
+            "'dataset', 'model', 'fold' and 'score', or choose ranking='scores'"
         )
     ranks = np.empty(table.scores.shape)
     for row, folds in enumerate(table.folds):
@@ -220,6 +229,16 @@ def _filled_cells(table: ScoreTable, filled: tuple[tuple[str, str], ...]) -> Any
     return cells
 
 
+def _check_every_cell_scored(filled: tuple[tuple[str, str], ...]) -> None:
+    """Refuse the Bayesian test where a gap counts as the worst: it asks by how much."""
+    if filled:
+        dataset, model = filled[0]
+        raise CoCoError(
+            f"rope needs a score in every cell, but {model!r} has none on {dataset!r}; choose "
+            f"missing='drop_datasets', or leave the rope out"
+        )
+
+
 def _wins_and_ties(scores: Floats, higher_is_better: bool) -> tuple[Any, Any]:
     scores = round_off(scores if higher_is_better else -scores)
     wins = np.stack([np.sum(column[:, None] > scores, axis=0) for column in scores.T])
@@ -235,7 +254,7 @@ def _bayes(
     higher_is_better: bool,
     random_state: RandomState,
 ) -> Any:
-    scores = check_finite(scores, "a test with a region of practical equivalence")
+    scores = check_finite(scores, "rope")
     first, second = np.triu_indices(len(models), k=1)
     differences = score_differences(scores.T[first], scores.T[second])
     shares = signed_rank_shares(

@@ -25,7 +25,8 @@ class Comparison:
     ranks : DataFrame, datasets x models
         Rank of each model on each dataset; 1 is best.
     average_ranks, rank_spread, mean_scores : Series
-        Mean and standard deviation of the ranks, and mean of the scores there are.
+        Mean and standard deviation of the ranks, and mean of the scores over
+        ``common_datasets``; if there are none, over the datasets that the model has.
     friedman : Friedman
         Whether the models differ at all.
     p_values : DataFrame, models x models
@@ -85,6 +86,11 @@ class Comparison:
         return len(self.datasets)
 
     @property
+    def common_datasets(self) -> tuple[str, ...]:
+        """Datasets on which every model has a result: all of them, if no gap was filled."""
+        return tuple(self.scores.index[self.scores.notna().all(axis=1)])
+
+    @property
     def losses(self) -> Any:
         """On how many datasets the row has a worse score than the column."""
         return self.wins.T
@@ -123,6 +129,7 @@ class Comparison:
         if self.filled:
             cells = ", ".join(f"{model} on {dataset}" for dataset, model in self.filled)
             lines.append(f"missing, counted as the worst: {cells}")
+            lines.append(self.describe_means())
         return "\n".join(lines)
 
     def describe_friedman(self) -> str:
@@ -134,6 +141,21 @@ class Comparison:
         if self.critical_distance is None:
             return f"Wilcoxon signed-rank with Holm's correction, alpha = {self.alpha:g}"
         return f"Nemenyi, alpha = {self.alpha:g}, critical distance {self.critical_distance:.3f}"
+
+    def describe_means(self) -> str:
+        """Say over which datasets the mean scores are."""
+        n_common = len(self.common_datasets)
+        if n_common == self.n_datasets:
+            return f"mean scores are over all {self.n_datasets} datasets"
+        if n_common:
+            return (
+                f"mean scores are over the {n_common} of {self.n_datasets} datasets on which every "
+                f"model has a result"
+            )
+        return (
+            "no dataset has a result of every model: mean scores are over different datasets, and "
+            "cannot be compared"
+        )
 
     __repr__ = __str__
 

@@ -70,13 +70,26 @@ def complete(
 
 def _refuse(table: ScoreTable, missing: NDArray[np.bool_], _worst: float) -> CompleteTable:
     cells = _cells(table, missing)
-    shown = "; ".join(f"{model!r} on {dataset!r}" for dataset, model in cells[:SHOWN])
+    shown = "; ".join(
+        f"{model!r} on {dataset!r}{_folds_missing(table, dataset, model)}"
+        for dataset, model in cells[:SHOWN]
+    )
     more = f" and {len(cells) - SHOWN} more" if len(cells) > SHOWN else ""
+    what = "1 result is" if len(cells) == 1 else f"{len(cells)} results are"
     raise CoCoError(
-        f"{len(cells)} result(s) are missing: {shown}{more}. Run them, or choose "
+        f"{what} missing: {shown}{more}. Run what is missing, or choose "
         f"missing='drop_datasets' (compare on complete datasets only) or missing='worst' (a model "
         f"without a result comes last)"
     )
+
+
+def _folds_missing(table: ScoreTable, dataset: str, model: str) -> str:
+    """Say how many folds a result lacks, if it has some."""
+    if table.folds is None:
+        return ""
+    folds = table.folds[table.datasets.index(dataset)][:, table.models.index(model)]
+    n_missing = int(np.isnan(folds).sum())
+    return f" ({n_missing} of {len(folds)} folds)" if n_missing < len(folds) else ""
 
 
 def _drop(table: ScoreTable, missing: NDArray[np.bool_], _worst: float) -> CompleteTable:

@@ -89,13 +89,17 @@ def read_scores(scores: Any) -> ScoreTable:
     else:
         table = _from_wide(scores)
     if len(table.models) < 2:
-        raise CoCoError(f"scores has {len(table.models)} model(s); a comparison needs two or more")
+        raise CoCoError(f"{_only(table.models, 'model')}; a comparison needs two or more")
     if len(table.datasets) < 2:
         raise CoCoError(
-            f"scores has {len(table.datasets)} dataset(s); a comparison over datasets needs two or "
-            f"more. For one dataset with folds, see significance_ranks and pairwise_p_values"
+            f"{_only(table.datasets, 'dataset')}; a comparison over datasets needs two or more. "
+            f"For one dataset with folds, see significance_ranks and pairwise_p_values"
         )
     return table
+
+
+def _only(names: tuple[str, ...], what: str) -> str:
+    return f"scores has one {what}, {names[0]!r}" if names else f"scores has no {what}"
 
 
 def _from_array(scores: Any) -> ScoreTable:
@@ -173,9 +177,10 @@ def _refuse_duplicates(frame: Any, keys: list[str]) -> None:
         cell = frame[again].iloc[0]
         where = ", ".join(f"{key} '{cell[key]}'" for key in keys)
         hint = "number all repeats as folds" if "fold" in keys else "add a column 'fold'"
+        n = int(again.sum())
         raise CoCoError(
-            f"{int(again.sum())} score(s) come twice, the first for {where}; {hint}, or leave one "
-            f"of them out"
+            f"{n} score{' repeats an earlier one' if n == 1 else 's repeat earlier ones'}, the "
+            f"first for {where}; {hint}, or leave the repeats out"
         )
 
 
@@ -196,7 +201,11 @@ def _names(labels: Iterable[Any], what: str) -> tuple[str, ...]:
     names = tuple(str(label) for label in labels)
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise CoCoError(f"{what} names must differ, but these come twice: {_listed(twice)}")
+        remedy = "; for several scores each, give a long table with folds"
+        raise CoCoError(
+            f"{what} names must differ, but these come twice: {_listed(twice)}"
+            f"{remedy if what == 'dataset' else ''}"
+        )
     return names
 
 

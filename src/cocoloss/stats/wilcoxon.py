@@ -102,9 +102,11 @@ def wilcoxon_paired(first: Any, second: Any, *, zeros: str = "split") -> SignedR
 def check_enough(n_pairs: int, what: str) -> None:
     """Refuse so few pairs that no result could be significant."""
     if n_pairs < FEWEST:
+        other = "another test" if what == "datasets" else "the corrected t-test"
+        counted = {"folds": "fold", "datasets": "dataset"}.get(what, what) if n_pairs == 1 else what
         raise CoCoError(
-            f"a Wilcoxon test over {n_pairs} {what} can never reach p < 0.05: its smallest p-value "
-            f"is {2.0 ** (1 - n_pairs):.3g}. Use {FEWEST} or more, or the corrected t-test"
+            f"a Wilcoxon test over {n_pairs} {counted} can never reach p < 0.05: its smallest "
+            f"p-value is {2.0 ** (1 - n_pairs):.3g}. Use {FEWEST} or more {what}, or {other}"
         )
 
 

@@ -82,7 +82,8 @@ const Curves = (() => {
       root.append(text("epoch", box.right, box.bottom + 32, "end"));
       for (const rule of spec.rules || []) {
         root.append(line("kept", box.left, y(rule.y), box.right, y(rule.y)));
-        root.append(text(rule.name, box.right, y(rule.y) - 5, "end"));
+        const below = y(rule.y) + 18 < box.bottom; // where the curves seldom are
+        root.append(text(rule.name, box.right, y(rule.y) + (below ? 13 : -5), "end"));
       }
       const kept = x(spec.epochs[spec.kept]);
       root.append(line("kept", kept, box.top, kept, box.bottom));

@@ -159,17 +159,24 @@ const Embedding = (() => {
       return [...edges, ...gaps, ...marks];
     };
 
-    // Names stand outside of the ring of classes, and inside of the picture.
+    // Names stand outside of the ring of classes, and inside of the picture: where there is no room
+    // beside a class, above or below it.
     const drawName = (c, [x, y]) => {
       const [dx, dy] = [x - width / 2, y - height / 2];
       const away = Math.hypot(dx, dy) || 1;
       const step = (width < SMALL ? 20 : 30) / away;
       const middle = onLine || Math.abs(dx) < 0.35 * away;
       const anchor = middle ? "middle" : dx < 0 ? "end" : "start";
-      const long = 7.5 * Math.min(Array.from(classes[c]).length, 16) + 6;
+      paint.font = `600 13px ${getComputedStyle(host).fontFamily}`;
+      const long = paint.measureText(short(classes[c])).width + 6;
       const room = { start: [4, long], middle: [long / 2, long / 2], end: [long, 4] }[anchor];
-      const left = Math.max(room[0], Math.min(width - room[1], x + dx * step));
-      const top = onLine ? 16 : Math.max(14, Math.min(height - 20, y + dy * step + 4));
+      const wanted = x + dx * step;
+      const left = Math.max(room[0], Math.min(width - room[1], wanted));
+      let top = y + dy * step + 4;
+      if (Math.abs(left - wanted) > 4) top = dy < 0 ? Math.min(top, y - 16) : Math.max(top, y + 24);
+      if (onLine) top = 16;
+      else if (top > height - 20) top = y - 15;
+      else if (top < 14) top = y + 24;
       return text(short(classes[c]), left.toFixed(1), top.toFixed(1), anchor, { class: "label" });
     };
 

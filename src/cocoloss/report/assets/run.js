@@ -129,6 +129,14 @@
     points: data.loss_curve.map((v, i) => [i + 1, v]),
     at: (i) => (epochs[i] ? data.loss_curve[epochs[i] - 1] : null),
   };
+  const model = {
+    name: `all ${data.members} networks, test`,
+    key: "together",
+    dash: "1 4",
+    colour: "var(--ink)",
+    points: [[0, data.together], [Math.max(1, epochs[last]), data.together]],
+    at: () => data.together,
+  };
   const chart = (id, label, wanted, more) => {
     const known = wanted.filter((s) => s && s.points.some((p) => p[1] !== null));
     if (!known.length) return;
@@ -137,6 +145,7 @@
   chart("chart-accuracy", "Balanced accuracy over the epochs", [
     series("test", "test_balanced_accuracy", 1),
     series("training", "train_balanced_accuracy", 0, "6 4"),
+    data.members > 1 ? model : null,
   ], {
     low: 0,
     high: 1,
@@ -146,8 +155,8 @@
   });
   chart("chart-loss", "Loss and its parts over the epochs", [
     series("all training rows", "loss", null),
-    series("class means (NC2)", "nc2_part", 0),
-    series("spread (NC1)", "nc1_part", 1, "7 4"),
+    series("class means off target", "nc2_part", 0),
+    series("spread within classes", "nc1_part", 1, "7 4"),
     data.normalized ? null : series("norms", "norm_part", 2, "2 4"),
     batches,
   ], { log: true });

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss.estimators.reliability import Reliability
+from cocoloss.recording.reliability import Reliability
 
 DIGITS = 6  # significant ones in to_dict
 
@@ -26,7 +26,8 @@ MEASURES: Mapping[str, str] = {
     "nc2_norms": "NC2: variation of the norms of the class means",
     "nc2_angles": "NC2: mean deviation of the cosines between class means",
     "nc3": "NC3: distance of the linear classifier from the class means",
-    "nc4": "NC4: share of training rows nearer to another class mean",
+    "nc4": "NC4: share of training rows that the nearest class mean decides unlike the linear "
+    "classifier or, without one, unlike their label",
     "train_balanced_accuracy": "balanced accuracy on training rows",
     "test_balanced_accuracy": "balanced accuracy on test rows",
 }
@@ -35,7 +36,7 @@ MEASURES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What :func:`~cocoloss.estimators.recording.record_fit` has seen.
+    """What :func:`record_fit` has seen.
 
     S is the number of snapshots, C of classes, n of rows that were embedded at every snapshot, q
     the dimension of the embedding. Snapshots are of the first network of the ensemble; the test
@@ -51,6 +52,11 @@ class RunRecord:
         Arguments of the estimator as text, and which of them are not the default.
     versions : dict
         Versions of what did the work.
+    column_kinds, column_notes : dict of str to str
+        Kind of each column in use, such as "number", and how it is written or encoded where there
+        is something to say; empty if a transformer of the user's own reads the table.
+    dropped_columns : dict of str to str
+        Why other columns were left out.
     layer_sizes : tuple of int
         Inputs, hidden units, outputs; only inputs and outputs of a network of one's own.
     n_members : int
@@ -77,7 +83,7 @@ class RunRecord:
     kept : int
         Position of the snapshot whose network was kept.
     measures : dict of arrays of shape (S,)
-        See :data:`MEASURES`; NaN where a measure does not exist.
+        See ``MEASURES``; NaN where a measure does not exist.
     class_means : array of shape (S, C, q)
         Mean embedding of the training rows of each class.
     embeddings : float32 array of shape (S, n, q)
@@ -106,6 +112,9 @@ class RunRecord:
     arguments: dict[str, str]
     changed: tuple[str, ...]
     versions: dict[str, str]
+    column_kinds: dict[str, str]
+    column_notes: dict[str, str]
+    dropped_columns: dict[str, str]
     layer_sizes: tuple[int, ...]
     n_members: int
     n_train: int

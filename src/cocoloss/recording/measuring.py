@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
 from cocoloss.estimators.base import LINEAR_HEADS
 from cocoloss.estimators.jobs import Job
-from cocoloss.estimators.run_record import MEASURES
-from cocoloss.estimators.snapshots import Snapshot
 from cocoloss.exceptions import CoCoError, GeometryError, GeometryWarning
 from cocoloss.geometry import similarity
 from cocoloss.metrics import ClassMoments, dispersity, dispersity_of, neural_collapse
+from cocoloss.recording.run_record import MEASURES
+from cocoloss.recording.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from cocoloss.estimators.base import BaseNetworkClassifier
@@ -49,10 +50,7 @@ class SnapshotMeasure:
         self.loss_weights = None if job.weights is None else job.weights[drawn]
         self.loss = job.design.loss
         self.head = estimator.heads_[0]
-        self.head_weights = self.row_weights
-        if isinstance(estimator.head, str) and estimator.head in LINEAR_HEADS:
-            share = np.bincount(self.labels, weights=self.row_weights) / self.row_weights.sum()
-            self.head_weights = self.row_weights * (estimator.class_prior_ / share)[self.labels]
+        self.head_weights = _head_weights(estimator, job, drawn)
         self.reads_outputs = estimator.reads_outputs_
 
     def __call__(self, snapshot: Snapshot) -> tuple[dict[str, float], NDArray[np.float64]]:
@@ -99,16 +97,37 @@ class SnapshotMeasure:
 
     def _accuracies(self, train: NDArray[Any], test: NDArray[Any]) -> dict[str, float]:
         """Return the balanced accuracies of a head that is fitted to the training rows."""
-        even = np.all(self.head_weights == self.head_weights[0])
-        options = {} if even else {"sample_weight": self.head_weights}
+        weighted = has_fit_parameter(self.head, "sample_weight") and np.ptp(self.head_weights) > 0
+        options = {"sample_weight": self.head_weights} if weighted else {}
         try:
             head = clone(self.head).fit(train, self.labels, **options)
         except (CoCoError, np.linalg.LinAlgError):  # rows that a head cannot be fitted to
             return {}
+        if hasattr(self.head, "temperature_"):  # which weighs the embedding against the priors
+            head.temperature_ = self.head.temperature_
         return {
             "train_balanced_accuracy": balanced_accuracy(self.labels, head.predict(train)),
             "test_balanced_accuracy": balanced_accuracy(self.test_labels, head.predict(test)),
         }
+
+
+def _head_weights(
+    estimator: "BaseNetworkClassifier", job: Job, drawn: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return what each drawn row weighs for the head: what the fit gave it.
+
+    Where not all training rows are drawn, those of a class stand for all of it. Else a class so
+    small that two of its rows are drawn come what may would have another share than in the fit.
+    """
+    linear = isinstance(estimator.head, str) and estimator.head in LINEAR_HEADS
+    weights = estimator._head_weights(job, linear=linear)  # noqa: SLF001
+    rows = job.train[0]
+    if len(drawn) < len(rows):
+        C = job.n_classes
+        mass = np.bincount(job.labels[rows], weights=weights[rows], minlength=C)
+        seen = np.bincount(job.labels[drawn], weights=weights[drawn], minlength=C)
+        weights = weights * (mass / np.where(seen > 0, seen, 1.0))[job.labels]
+    return np.asarray(weights[drawn], dtype=np.float64)
 
 
 def balanced_accuracy(labels: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:

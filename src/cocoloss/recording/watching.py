@@ -1,12 +1,8 @@
 """Record a fit: the embedding of the first network, epoch by epoch, and honest test results."""
 
-import inspect
-import platform
-import textwrap
 import time
 from collections.abc import Sequence
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,25 +11,23 @@ from sklearn.metrics import log_loss as mean_log_loss
 from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
-import cocoloss
 from cocoloss._random import RandomState, as_generator
 from cocoloss._validation import check_integer
+from cocoloss.estimators.all_or_nothing import unchanged_on_failure
 from cocoloss.estimators.base import BaseNetworkClassifier
 from cocoloss.estimators.fitting import train_together
-from cocoloss.estimators.inputs import as_table
-from cocoloss.estimators.measuring import SnapshotMeasure, balanced_accuracy, target_similarity
-from cocoloss.estimators.reliability import reliability_curve
-from cocoloss.estimators.run_record import MEASURES, RunRecord
-from cocoloss.estimators.snapshots import Recorder
+from cocoloss.estimators.inputs import transform_inputs
 from cocoloss.estimators.targets import encode_targets
 from cocoloss.exceptions import CoCoError
+from cocoloss.recording.facts import arguments_of, columns_of, versions
+from cocoloss.recording.measuring import SnapshotMeasure, balanced_accuracy, target_similarity
+from cocoloss.recording.reliability import reliability_curve
+from cocoloss.recording.rows import split_test, stratified_sample
+from cocoloss.recording.run_record import MEASURES, RunRecord
+from cocoloss.recording.snapshots import Recorder
 
 if TYPE_CHECKING:
     from cocoloss.training import Callback
-
-FEWEST_OF_A_CLASS = 2  # rows of each class in a sample, if it has them
-UNTOLD = ("callbacks", "verbose")  # arguments that say nothing about what was learnt
-LONGEST_ARGUMENT = 80
 
 
 def record_fit(
@@ -52,7 +46,8 @@ def record_fit(
     """Fit a classifier on a part of the rows, watch it learn, and test it on the other rows.
 
     The estimator is fitted as ``estimator.fit`` would fit it on the same rows: looking changes
-    nothing. Callbacks that were set with scikit-learn's ``set_callbacks`` are not told.
+    nothing. If anything fails, it stays as it was. Callbacks that were set with scikit-learn's
+    ``set_callbacks`` are not told.
 
     Parameters
     ----------
@@ -90,7 +85,7 @@ def record_fit(
     --------
     >>> from sklearn.datasets import load_wine
     >>> from cocoloss import CoCoClassifier
-    >>> from cocoloss.estimators.recording import record_fit
+    >>> from cocoloss.recording import record_fit
     >>> X, y = load_wine(return_X_y=True)
     >>> classifier = CoCoClassifier(max_iter=10, random_state=0, early_stopping=False)
     >>> record = record_fit(classifier, X, y, n_snapshots=5, data_name="wine")
@@ -100,20 +95,56 @@ def record_fit(
     True
     """
     _check_arguments(estimator, test_size, n_snapshots, max_points)
-    X = as_table(X, type(estimator).__name__)
+    X = estimator._as_table(X)  # noqa: SLF001
     classes, labels, _ = encode_targets(X, y, None, type(estimator).__name__)
     names = _class_names(class_names, classes)
     generator = as_generator(random_state)
-    train, test = split_test(labels, test_size, generator)
+    rows = _Rows(X, classes, labels, *split_test(labels, test_size, generator))
+    with unchanged_on_failure(estimator):
+        return RunRecord(
+            model=type(estimator).__name__,
+            data_name=str(data_name),
+            class_names=names,
+            n_train=len(rows.train),
+            n_test=len(rows.test),
+            n_features=X.shape[1],
+            train_counts=np.bincount(labels[rows.train], minlength=len(classes)),
+            test_counts=np.bincount(labels[rows.test], minlength=len(classes)),
+            **_watch(estimator, rows, n_snapshots, max_points, generator, callbacks),
+        )
 
+
+class _Rows(NamedTuple):
+    """A table with its target, and which rows are learnt from and which tested on."""
+
+    X: Any
+    classes: NDArray[Any]  # (C,)
+    labels: NDArray[np.int64]  # (n,), positions in classes
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+    def take(self, chosen: NDArray[np.int64]) -> Any:
+        """Return some rows of the table."""
+        return _safe_indexing(self.X, chosen)
+
+
+def _watch(
+    estimator: BaseNetworkClassifier,
+    rows: _Rows,
+    n_snapshots: int,
+    max_points: int,
+    generator: np.random.Generator,
+    callbacks: "Sequence[Callback]",
+) -> dict[str, Any]:
+    """Fit, look and test; return what a record has to say about it."""
+    _, classes, labels, train, test = rows
     started = time.perf_counter()
-    fitting = estimator._start(_safe_indexing(X, train), classes[labels[train]])  # noqa: SLF001
+    fitting = estimator._start(rows.take(train), classes[labels[train]])  # noqa: SLF001
     job = fitting.job
     drawn = stratified_sample(job.labels, job.train[0], max_points, generator)
     drawn_test = stratified_sample(labels, test, max_points, generator)
-    test_inputs = estimator.preprocessor_.transform(_safe_indexing(X, drawn_test))
-    inputs = np.concatenate([job.inputs[drawn], np.asarray(test_inputs, dtype=np.float32)])
-    recorder = Recorder(job, inputs, n_snapshots)
+    test_inputs = transform_inputs(estimator.preprocessor_, rows.take(drawn_test))
+    recorder = Recorder(job, np.concatenate([job.inputs[drawn], test_inputs]), n_snapshots)
     (trained,) = train_together([fitting], [*callbacks, recorder])
     seconds = time.perf_counter() - started - recorder.seconds
 
@@ -122,87 +153,38 @@ def record_fit(
         kept = recorder.finish(trained)
         measure = SnapshotMeasure(estimator, job, drawn, labels[drawn_test])
         measured, means = zip(*map(measure, recorder.snapshots.values()), strict=True)
-        answers, results = _test(estimator, _safe_indexing(X, test), labels[test])
+        answers, results = _test(estimator, rows.take(test), labels[test])
         learnt = stratified_sample(labels, train, max_points, generator)
-        recalled = _positions(estimator, estimator.predict(_safe_indexing(X, learnt)))
+        recalled = _positions(estimator, estimator.predict(rows.take(learnt)))
     epochs = np.array(list(recorder.snapshots))
     embeddings = np.stack([snapshot.embedding for snapshot in recorder.snapshots.values()])
+    arguments, changed = arguments_of(estimator)
     unknown = np.full(len(drawn), -1)
-    return RunRecord(
-        model=type(estimator).__name__,
-        data_name=str(data_name),
-        class_names=names,
-        **_arguments(estimator),
-        versions=_versions(),
-        layer_sizes=_layer_sizes(estimator, job.inputs.shape[1], embeddings.shape[2]),
-        n_members=len(estimator.heads_),
-        n_train=len(train),
-        n_test=len(test),
-        n_features=X.shape[1],
-        seconds=seconds,
-        normalized=bool(job.design.network["normalize"]),
-        centred=job.design.logits,
-        target=target_similarity(job.design.loss, job.n_classes, embeddings.shape[2]),
-        train_counts=np.bincount(labels[train], minlength=len(classes)),
-        test_counts=np.bincount(labels[test], minlength=len(classes)),
-        loss_curve=np.array(estimator.loss_curve_),
-        epochs=epochs,
-        n_epochs=job.design.schedule.n_epochs,
-        kept=int(np.searchsorted(epochs, kept)),
-        measures={name: np.array([m[name] for m in measured]) for name in MEASURES},
-        class_means=np.stack(means),
-        embeddings=embeddings,
-        labels=np.concatenate([job.labels[drawn], labels[drawn_test]]),
-        predicted=np.concatenate([unknown, answers[np.searchsorted(test, drawn_test)]]),
-        is_test=np.arange(len(inputs)) >= len(drawn),
-        train_balanced_accuracy=balanced_accuracy(labels[learnt], recalled),
-        prior=estimator.class_prior_,
+    return {
+        "arguments": arguments,
+        "changed": changed,
+        "versions": versions(),
+        **columns_of(estimator.preprocessor_),
+        "layer_sizes": _layer_sizes(estimator, job.inputs.shape[1], embeddings.shape[2]),
+        "n_members": len(estimator.heads_),
+        "seconds": seconds,
+        "normalized": bool(job.design.network["normalize"]),
+        "centred": job.design.logits,
+        "target": target_similarity(job.design.loss, job.n_classes, embeddings.shape[2]),
+        "loss_curve": np.array(estimator.loss_curve_),
+        "epochs": epochs,
+        "n_epochs": job.design.schedule.n_epochs,
+        "kept": int(np.searchsorted(epochs, kept)),
+        "measures": {name: np.array([m[name] for m in measured]) for name in MEASURES},
+        "class_means": np.stack(means),
+        "embeddings": embeddings,
+        "labels": np.concatenate([job.labels[drawn], labels[drawn_test]]),
+        "predicted": np.concatenate([unknown, answers[np.searchsorted(test, drawn_test)]]),
+        "is_test": np.arange(embeddings.shape[1]) >= len(drawn),
+        "train_balanced_accuracy": balanced_accuracy(labels[learnt], recalled),
+        "prior": estimator.class_prior_,
         **results,
-    )
-
-
-def split_test(
-    labels: NDArray[np.int64], test_size: float, generator: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return rows to learn from and rows to test on, both sorted.
-
-    Every class keeps a row to learn from, and if it has two it gives one to the test.
-
-    Examples
-    --------
-    >>> split_test(np.array([0] * 8 + [1, 1, 2]), 0.25, np.random.default_rng(0))[1].shape
-    (3,)
-    """
-    chosen = []
-    for c in np.unique(labels):
-        rows = generator.permutation(np.flatnonzero(labels == c))
-        wanted = (
-            int(np.clip(round(len(rows) * test_size), 1, len(rows) - 1)) if rows.size > 1 else 0
-        )
-        chosen.append(rows[:wanted])
-    test = np.sort(np.concatenate(chosen))
-    if not len(test):
-        raise CoCoError(
-            "every class has a single row, so none can be kept apart to test on; give a table "
-            "with at least two rows of some class"
-        )
-    return np.setdiff1d(np.arange(len(labels)), test), test
-
-
-def stratified_sample(
-    labels: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    most: int,
-    generator: np.random.Generator,
-) -> NDArray[np.int64]:
-    """Return some of the rows, sorted, with the class shares of all; at least two of a class."""
-    if len(rows) <= most:
-        return np.sort(rows)
-    chosen = []
-    for c in np.unique(labels[rows]):
-        members = generator.permutation(rows[labels[rows] == c])
-        chosen.append(members[: max(FEWEST_OF_A_CLASS, int(most * len(members) / len(rows)))])
-    return np.sort(np.concatenate(chosen))
+    }
 
 
 def _check_arguments(estimator: Any, test_size: Any, n_snapshots: Any, max_points: Any) -> None:
@@ -260,23 +242,3 @@ def _test(
 
 def _layer_sizes(estimator: Any, n_inputs: int, q: int) -> tuple[int, ...]:
     return (n_inputs, q) if estimator.module is not None else tuple(estimator.layer_sizes_)
-
-
-def _arguments(estimator: BaseNetworkClassifier) -> dict[str, Any]:
-    """Return the arguments as text, and the names of those that are not the default."""
-    parameters = inspect.signature(type(estimator)).parameters
-    given = {n: v for n, v in estimator.get_params(deep=False).items() if n not in UNTOLD}
-    text = {name: _text(value) for name, value in given.items()}
-    changed = [name for name in text if text[name] != _text(parameters[name].default)]
-    return {"arguments": text, "changed": tuple(changed)}
-
-
-def _text(value: Any) -> str:
-    if inspect.isroutine(value) or inspect.isclass(value):
-        return str(value.__name__)  # its repr has an address, which is nobody's business
-    return textwrap.shorten(repr(value), LONGEST_ARGUMENT, placeholder=" …")
-
-
-def _versions() -> dict[str, str]:
-    packages = {name: version(name) for name in ("numpy", "scikit-learn", "torch")}
-    return {"cocoloss": cocoloss.__version__, "Python": platform.python_version()} | packages

@@ -6,21 +6,20 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
-from cocoloss.estimators.recording import record_fit, split_test, stratified_sample
-from cocoloss.estimators.reliability import reliability_curve
-from cocoloss.estimators.run_record import MEASURES
-from cocoloss.estimators.snapshots import snapshot_epochs
 from cocoloss.exceptions import CoCoError
 from cocoloss.metrics import dispersity, neural_collapse
+from cocoloss.recording import MEASURES, record_fit, watching
+from cocoloss.recording.measuring import SnapshotMeasure
+from cocoloss.recording.rows import split_test
 from oracles import printed_coco
 
 SMALL = {"hidden_layer_sizes": (16,), "n_members": 2, "max_iter": 6, "random_state": 0}
@@ -276,62 +275,136 @@ def test_the_dictionary_has_plain_rounded_numbers_and_no_nan(wine):
     assert known["reliability"]["counts"] == record.reliability.counts.tolist()
 
 
-@given(st.integers(1, 2000), st.integers(2, 60))
-def test_snapshots_are_early_and_late_and_not_too_many(n_epochs, n_snapshots):
-    epochs = snapshot_epochs(n_epochs, n_snapshots)
-    assert epochs[0] == 0
-    assert epochs[-1] == n_epochs
-    assert len(epochs) == min(n_snapshots, n_epochs + 1)
-    steps = np.diff(epochs)
-    assert (steps > 0).all()
-    assert (np.diff(steps) >= -1).all()  # but for rounding, steps grow
+def lopsided(n=600):
+    """Return a table of three classes, one of them rare, that no line parts."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [n // 2, n // 2 - n // 20, n // 20])
+    return rng.normal(size=(3, 4))[y] * 0.8 + rng.normal(size=(n, 4)), y
 
 
-@given(st.lists(st.integers(0, 5), min_size=2, max_size=80), st.floats(0.01, 0.99))
-def test_every_class_is_learnt_and_tested_if_it_can_be(labels, test_size):
-    labels = np.array(labels)
-    counts = np.bincount(labels)
-    if counts.max() < 2:
-        with pytest.raises(CoCoError, match="single row"):
-            split_test(labels, test_size, np.random.default_rng(0))
-        return
-    train, test = split_test(labels, test_size, np.random.default_rng(0))
-    assert sorted([*train, *test]) == list(range(len(labels)))
-    for c in np.unique(labels):
-        assert (labels[train] == c).any()
-        assert (labels[test] == c).any() == (counts[c] > 1)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        CrossEntropyClassifier(**SMALL),
+        CrossEntropyClassifier(class_weight="balanced", **SMALL),
+        CrossEntropyClassifier(class_weight={0: 1, 1: 5, 2: 20}, priors="empirical", **SMALL),
+        CrossEntropyClassifier(head="gaussian", **SMALL),
+        CoCoClassifier(head="ridge", **SMALL),
+        CoCoClassifier(class_weight="balanced", **SMALL),
+        DotRegressionClassifier(**SMALL),
+    ],
+    ids=str,
+)
+def test_the_kept_epoch_is_judged_by_the_head_that_the_fit_made(estimator):
+    X, y = lopsided()
+    single = clone(estimator).set_params(n_members=1)
+    record = record_fit(single, X, y, n_snapshots=2)
+    at_the_end = record.measures["test_balanced_accuracy"][record.kept]
+    assert at_the_end == pytest.approx(record.balanced_accuracy)
 
 
-@given(st.lists(st.integers(0, 5), min_size=1, max_size=80), st.integers(2, 50))
-def test_a_sample_has_two_rows_of_each_class(labels, most):
-    labels = np.array(labels)
-    rows = np.arange(len(labels))
-    chosen = stratified_sample(labels, rows, most, np.random.default_rng(0))
-    assert len(set(chosen)) == len(chosen) <= most + 2 * 6
-    for c in np.unique(labels):
-        assert (labels[chosen] == c).sum() >= min(2, (labels == c).sum())
+@pytest.mark.parametrize("head", ["auto", "ridge"])
+def test_a_sample_weighs_as_much_as_all_rows_of_its_class(monkeypatch, head):
+    made = []
+
+    class Spy(SnapshotMeasure):
+        def __init__(self, estimator, job, drawn, test_labels):
+            super().__init__(estimator, job, drawn, test_labels)
+            weights = estimator._head_weights(job, linear=head == "ridge")  # noqa: SLF001
+            whole = weights[job.train[0]]
+            labels = job.labels[job.train[0]]
+            made.append([(whole[labels == c].sum(), self.mass(c)) for c in range(3)])
+
+        def mass(self, c):
+            return self.head_weights[self.labels == c].sum()
+
+    monkeypatch.setattr(watching, "SnapshotMeasure", Spy)
+    X, y = lopsided()
+    estimator = CrossEntropyClassifier(class_weight="balanced", head=head, **SMALL)
+    record = record_fit(estimator, X, y, n_snapshots=2, max_points=20)
+    assert (~record.is_test).sum() < 25
+    for whole, sampled in made[0]:
+        assert sampled == pytest.approx(whole)
 
 
-@given(st.integers(2, 5), st.integers(1, 40), st.integers(0, 50))
-def test_reliability_is_the_definition_in_a_loop(C, n, seed):
-    rng = np.random.default_rng(seed)
-    p = rng.dirichlet(np.ones(C), n)
-    labels, weights = rng.integers(0, C, n), rng.random(n) + 0.1
-    curve = reliability_curve(p, labels, weights)
-    error = 0.0
-    for b in range(10):
-        inside = [i for i in range(n) if b / 10 < p[i].max() <= (b + 1) / 10]
-        assert curve.counts[b] == len(inside)
-        if not inside:
-            assert math.isnan(curve.accuracy[b])
-            continue
-        mass = weights[inside].sum()
-        sure = sum(weights[i] * p[i].max() for i in inside) / mass
-        right = sum(weights[i] * (p[i].argmax() == labels[i]) for i in inside) / mass
-        assert curve.confidence[b] == pytest.approx(sure)
-        assert curve.accuracy[b] == pytest.approx(right)
-        error += mass / weights.sum() * abs(sure - right)
-    assert curve.error == pytest.approx(error)
+def test_a_head_that_takes_no_weights_judges_a_sample():
+    X, y = lopsided()
+    estimator = CoCoClassifier(head=KNeighborsClassifier(3), **SMALL)
+    record = record_fit(estimator, X, y, n_snapshots=2, max_points=30)
+    assert np.isfinite(record.measures["test_balanced_accuracy"]).all()
+
+
+class BrokenError(Exception):
+    pass
+
+
+def stop_at_three(epoch):
+    if epoch.number == 3:
+        raise BrokenError
+
+
+def test_a_failed_refit_leaves_the_estimator_as_it_was(wine):
+    X, y = wine
+    estimator = CoCoClassifier(**SMALL)
+    record_fit(estimator, X, y)
+    before, answers = dict(vars(estimator)), estimator.predict_proba(X)
+    with pytest.raises(BrokenError):
+        record_fit(estimator, X[:, :5], y, callbacks=[stop_at_three])
+    assert vars(estimator) == before
+    assert np.array_equal(estimator.predict_proba(X), answers)
+
+
+def test_a_record_that_cannot_be_made_leaves_the_estimator_unfitted(wine, monkeypatch):
+    def fail(*args):
+        raise BrokenError
+
+    monkeypatch.setattr(watching, "columns_of", fail)  # after the fit
+    estimator = CoCoClassifier(**SMALL)
+    before = dict(vars(estimator))
+    with pytest.raises(BrokenError):
+        record_fit(estimator, *wine)
+    assert vars(estimator) == before
+    assert not estimator.__sklearn_is_fitted__()
+
+
+def test_columns_are_recorded_with_how_they_were_read():
+    n = 90
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "size": rng.normal(size=n),
+            "price": [f"${k},000.50" for k in range(1, n + 1)],
+            "city": rng.choice(["Bern", "Oslo", "Rome"], n),
+            "seen": [f"{d:02}/{m:02}/2024" for d, m in rng.integers(1, 13, (n, 2))],
+            "member": rng.random(n) > 0.5,
+            "unit": "kg",
+        }
+    )
+    table.loc[0, "seen"] = "31/01/2024"
+    table["again"] = table["size"]
+    record = record_fit(CoCoClassifier(**SMALL), table, np.arange(n) % 2, n_snapshots=2)
+    assert record.column_kinds == {
+        "size": "number",
+        "price": "number",
+        "city": "category",
+        "seen": "date",
+        "member": "boolean",
+    }
+    assert record.column_notes == {
+        "price": "written as $1,234.5",
+        "city": "3 values",
+        "seen": "day first",
+        "member": "2 values",
+    }
+    assert record.dropped_columns == {"unit": "constant", "again": "duplicate of 'size'"}
+    assert record.to_dict()["dropped_columns"] == record.dropped_columns
+
+
+def test_of_a_transformer_of_ones_own_no_columns_are_known(wine):
+    record = record_fit(CoCoClassifier(preprocess=StandardScaler(), **SMALL), *wine, n_snapshots=2)
+    assert record.column_kinds == {}
+    plain = record_fit(CoCoClassifier(preprocess=None, **SMALL), *wine, n_snapshots=2)
+    assert set(plain.column_kinds.values()) == {"number"}
 
 
 @pytest.mark.parametrize(

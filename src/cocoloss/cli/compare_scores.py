@@ -1,0 +1,200 @@
+"""Anybody's table of scores, wide or long, in a form that :mod:`cocoloss.stats` reads."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cocoloss.cli import options
+from cocoloss.exceptions import CoCoError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAMES = {  # what columns are called, in small letters
+    "dataset": {"dataset", "data", "data set", "data_set", "task", "problem", "table"},
+    "model": {"model", "classifier", "method", "algorithm", "estimator", "learner"},
+    "fold": {"fold", "split", "repeat", "seed", "run"},
+    "score": {"score", "value", "balanced_accuracy", "balanced accuracy", "accuracy"},
+}
+
+
+def as_scores(frame: "pd.DataFrame", score: str | None = None) -> "pd.DataFrame":
+    """Return a table in one of the two forms that :func:`cocoloss.stats.compare` reads.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Wide or long, with names as people give them.
+    score : str, optional
+        Column of a long table.
+
+    Raises
+    ------
+    CoCoError
+        If it is neither, or a long one with several columns that could be meant; if a cell that
+        should hold a score or a name does not; if there is too little to compare.
+    """
+    if not len(frame):
+        raise CoCoError("the table has no rows; give one row for each dataset, or for each score")
+    found = {role: _column(frame, names) for role, names in NAMES.items()}
+    if found["model"] is not None:
+        return _long(frame, found, score)
+    if score is not None:
+        raise CoCoError(
+            f"--score is for long tables, which have a column 'model'; this one has "
+            f"{options.some_of(frame.columns)}"
+        )
+    return _wide(frame, found)
+
+
+def _column(frame: "pd.DataFrame", names: set[str]) -> str | None:
+    for column in frame.columns:
+        if str(column).strip().lower() in names:
+            return str(column)
+    return None
+
+
+def _long(frame: "pd.DataFrame", found: dict[str, str | None], score: str | None) -> "pd.DataFrame":
+    dataset = found["dataset"] or _first_text(frame, {found["model"]})
+    if dataset is None:
+        raise CoCoError(
+            f"a table with a column {found['model']!r} needs a column 'dataset' too; it has "
+            f"{options.some_of(frame.columns)}"
+        )
+    chosen = score or _score_column(frame, {dataset, found["model"], found["fold"]}, found["score"])
+    if chosen not in frame.columns:
+        raise CoCoError(f"no column {chosen!r}; it has {options.some_of(frame.columns)}")
+    if chosen in {dataset, found["model"], found["fold"]}:
+        raise CoCoError(f"the column {chosen!r} holds names, no scores; say --score with another")
+    roles = {dataset: "dataset", found["model"]: "model", chosen: "score"}
+    if found["fold"] is not None:
+        roles[found["fold"]] = "fold"
+    for column, role in roles.items():
+        if role != "score":
+            _check_named(frame, str(column))
+    rows = [f"row {row}" for row in range(1, len(frame) + 1)]
+    scores = frame[list(roles)].assign(**{chosen: _numbers(frame, chosen, rows)})
+    scores = scores.rename(columns=roles)
+    counts = scores.groupby("model", sort=False)["score"].count()
+    _note_empty(list(counts.index[counts == 0]))
+    scores = scores[scores["model"].isin(counts.index[counts > 0])]
+    _check_enough(list(counts.index[counts > 0]), list(scores["dataset"].unique()), dataset)
+    return scores
+
+
+def _score_column(frame: "pd.DataFrame", keys: set[str | None], named: str | None) -> str:
+    numbers = [str(c) for c in frame.columns if c not in keys and _is_number(frame[c])]
+    if named is not None:
+        return named
+    if len(numbers) == 1:
+        return numbers[0]
+    if not numbers:
+        raise CoCoError(
+            f"a long table needs a column of numbers, 'score'; it has "
+            f"{options.some_of(frame.columns)}"
+        )
+    raise CoCoError(f"which column has the scores? Say --score with one of {', '.join(numbers)}")
+
+
+def _wide(frame: "pd.DataFrame", found: dict[str, str | None]) -> "pd.DataFrame":
+    dataset, fold = found["dataset"] or _first_text(frame, {found["fold"]}), found["fold"]
+    if dataset is None and fold is not None:
+        raise CoCoError(
+            f"the table has a column {fold!r} but none that names datasets, so it is about one; "
+            f"models are compared over two datasets or more: add a column 'dataset'"
+        )
+    if dataset is None:
+        frame = frame.assign(dataset=[f"row {k}" for k in range(1, len(frame) + 1)])
+        dataset = "dataset"
+    for key in (dataset, fold):
+        if key is not None:
+            _check_named(frame, key)
+    names = [str(name) for name in frame[dataset]]
+    models = [c for c in frame.columns if c not in {dataset, fold}]
+    frame = frame.assign(**{c: _numbers(frame, c, names) for c in models})
+    empty = [c for c in models if frame[c].isna().all()]
+    _note_empty(empty)
+    frame = frame.drop(columns=empty).rename(columns={dataset: "dataset"})
+    _check_enough([c for c in models if c not in empty], sorted(set(names)), dataset)
+    if fold is None:
+        _check_once(names)
+        return frame.set_index("dataset")
+    frame = frame.rename(columns={fold: "fold"})
+    return frame.melt(id_vars=["dataset", "fold"], var_name="model", value_name="score")
+
+
+def _first_text(frame: "pd.DataFrame", without: set[str | None]) -> str | None:
+    """Return the first column of names: text that is not for the most part numbers."""
+    import pandas as pd  # noqa: PLC0415 - heavy
+
+    for column in frame.columns:
+        values = frame[column].dropna()
+        if column not in without and len(values) and not _is_number(values):
+            # A column of scores with a "failed" in it is text, but names nothing.
+            n_numbers = pd.to_numeric(values, errors="coerce").notna().sum()
+            if 2 * n_numbers < len(values):
+                return str(column)
+    return None
+
+
+def _is_number(column: Any) -> bool:
+    from pandas.api.types import is_numeric_dtype  # noqa: PLC0415 - heavy
+
+    return bool(is_numeric_dtype(column))
+
+
+def _numbers(frame: "pd.DataFrame", column: str, rows: Sequence[str]) -> Any:
+    """Return a column of scores, or say which cell is none."""
+    import pandas as pd  # noqa: PLC0415 - heavy
+
+    values = pd.to_numeric(frame[column], errors="coerce")
+    wrong = (values.isna() & frame[column].notna()).to_numpy()
+    if wrong.all():
+        raise CoCoError(
+            f"column {column!r} holds {frame[column].iloc[0]!r} and no score at all; leave the "
+            f"column out"
+        )
+    if wrong.any():
+        place = int(wrong.argmax())
+        raise CoCoError(
+            f"column {column!r} holds {frame[column].iloc[place]!r} at {rows[place]}, which is no "
+            f"score; leave the cell of a failed run empty"
+        )
+    return values.astype(float)
+
+
+def _check_named(frame: "pd.DataFrame", column: str) -> None:
+    without = frame[column].isna().to_numpy()
+    if without.any():
+        raise CoCoError(
+            f"row {int(without.argmax()) + 1} has nothing in the column {column!r}; fill it in, or "
+            f"leave the row out"
+        )
+
+
+def _check_once(names: list[str]) -> None:
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise CoCoError(
+            f"{options.some_of(map(repr, twice))} {'comes' if len(twice) == 1 else 'come'} in "
+            f"several rows; number the repeats in a column 'fold', or leave all but one out"
+        )
+
+
+def _check_enough(models: list[str], datasets: list[str], column: str) -> None:
+    """Refuse a table of fewer than two models or datasets; say how it was read."""
+    known = column.strip().lower() in NAMES["dataset"]
+    read = "" if known else f" (the column {column!r} is taken for the names of the datasets)"
+    if len(models) < 2:
+        only = f"one model, {models[0]!r}" if models else "no model that has a score"
+        raise CoCoError(f"the table has {only}; a comparison needs two or more{read}")
+    if len(datasets) < 2:
+        raise CoCoError(
+            f"the table has one dataset, {str(datasets[0])!r}; models are compared over two or "
+            f"more{read}"
+        )
+
+
+def _note_empty(models: list[str]) -> None:
+    if models:
+        have = "which has" if len(models) == 1 else "which have"
+        options.note(f"left out {options.some_of(models)}, {have} no score at all")

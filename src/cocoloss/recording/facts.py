@@ -1,0 +1,78 @@
+"""What a fitted estimator says of itself: its arguments, its columns, the versions it ran with."""
+
+import inspect
+import platform
+import textwrap
+from importlib.metadata import version
+from typing import Any
+
+import cocoloss
+
+UNTOLD = ("callbacks", "verbose")  # arguments that say nothing about what was learnt
+LONGEST_ARGUMENT = 80
+ORDERS = {"%d/%m": "day first", "%m/%d": "month first"}  # how the form of a date begins
+
+
+def arguments_of(estimator: Any) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the arguments as text, and the names of those that are not the default."""
+    parameters = inspect.signature(type(estimator)).parameters
+    given = {n: v for n, v in estimator.get_params(deep=False).items() if n not in UNTOLD}
+    text = {name: _text(value) for name, value in given.items()}
+    return text, tuple(name for name in text if text[name] != _text(parameters[name].default))
+
+
+def _text(value: Any) -> str:
+    if inspect.isroutine(value) or inspect.isclass(value):
+        return str(value.__name__)  # its repr has an address, which is nobody's business
+    return textwrap.shorten(repr(value), LONGEST_ARGUMENT, placeholder=" …")
+
+
+def columns_of(preprocessor: Any) -> dict[str, dict[str, str]]:
+    """Say how a fitted preprocessor reads each column, and why it leaves others out.
+
+    Parameters
+    ----------
+    preprocessor : transformer
+        Of cocoloss; of a transformer of the user's own nothing is known.
+
+    Returns
+    -------
+    dict
+        ``column_kinds``, the kind of each column in use, ``column_notes``, how it is written or
+        encoded where there is something to say, and ``dropped_columns``, why others are not used.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cocoloss.preprocessing import TablePreprocessor
+    >>> table = pd.DataFrame({"price": ["$1", "$2"], "city": ["Bern", "Oslo"], "unit": "kg"})
+    >>> columns_of(TablePreprocessor().fit(table))["column_kinds"]
+    {'price': 'number', 'city': 'category'}
+    """
+    names = getattr(preprocessor, "column_names_", [])
+    kinds = getattr(preprocessor, "kinds_", dict.fromkeys(names, "number"))
+    notes = {name: _note(preprocessor, name) for name in kinds}
+    return {
+        "column_kinds": dict(kinds),
+        "column_notes": {name: note for name, note in notes.items() if note},
+        "dropped_columns": dict(getattr(preprocessor, "dropped_columns_", {})),
+    }
+
+
+def _note(preprocessor: Any, name: str) -> str:
+    """Say how a column is written, or how many values it has."""
+    one_hot = getattr(preprocessor, "one_hots_", {}).get(name)
+    if one_hot is not None:
+        few = " and the rarer ones together" if one_hot.has_infrequent else ""
+        return f"{len(one_hot.categories)} values{few}" if one_hot.categories else "only its gaps"
+    form = getattr(preprocessor, "forms_", {}).get(name, "")
+    parts = [ORDERS.get(form[:5], f"written as {form}")] if form else []
+    if name in getattr(preprocessor, "stray_columns_", ()):
+        parts.append("other text is a gap")
+    return ", ".join(parts)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what did the work."""
+    packages = {name: version(name) for name in ("numpy", "scikit-learn", "torch")}
+    return {"cocoloss": cocoloss.__version__, "Python": platform.python_version()} | packages

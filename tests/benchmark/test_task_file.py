@@ -1,0 +1,161 @@
+"""A store is written to a file, and another one goes on from there as if it were the first."""
+
+import math
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from bench_helpers import FakeTables, fake_spec, numbers, run_fake, run_until
+
+from cocoloss.benchmark.export import export, task_table
+from cocoloss.benchmark.findings import read_findings
+from cocoloss.benchmark.keys import Result, Unit
+from cocoloss.benchmark.merge import merge
+from cocoloss.benchmark.plan import make_plan, remainder
+from cocoloss.benchmark.status import status_of
+from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.task_file import TaskFile, whole_table
+from cocoloss.benchmark.worker import Environment, Finished
+from cocoloss.exceptions import CoCoError
+
+ENDINGS = pytest.mark.parametrize("ending", ["csv", "parquet"])
+HERE = Environment({"host": "here", "cores": 2}, {"python": "3.11"})
+
+
+@pytest.fixture
+def spec(tmp_path):
+    return fake_spec("good", "breaks", folder=tmp_path, deviations=["none of it is real"])
+
+
+@pytest.fixture
+def store(where, spec):
+    """Two tables are done, with failures; a third one is planned and has one result."""
+    with Store(where) as opened:
+        run_fake(spec, opened)
+        run_until(spec, opened, datasets=["a", "b", "c"], tasks=1)
+        yield opened
+
+
+def refill(store, path):
+    """Return a new store that knows what a file of the other one says."""
+    export(store, path, tasks=True)
+    new = Store(path.with_suffix(".sqlite"))
+    merge(new, path)
+    return new
+
+
+def timeless(status):
+    return [{k: v for k, v in one.items() if k != "seconds_since_seen"} for one in status]
+
+
+@ENDINGS
+def test_the_copy_of_a_copy_has_the_same_bytes(store, tmp_path, ending):
+    with refill(store, tmp_path / f"first.{ending}") as new:
+        export(new, tmp_path / f"second.{ending}", tasks=True)
+    first, second = (tmp_path / f"{name}.{ending}" for name in ("first", "second"))
+    assert first.read_bytes() == second.read_bytes()
+
+
+@ENDINGS
+def test_a_refilled_store_stands_where_the_first_one_stood(store, spec, tmp_path, ending):
+    plan = make_plan(spec, FakeTables().infos(["a", "b", "c"]))
+    with refill(store, tmp_path / f"tasks.{ending}") as new:
+        assert timeless(status_of(new)) == timeless(status_of(store))
+        assert remainder(plan, new) == remainder(plan, store)
+        (theirs,), (ours,) = read_findings(store), read_findings(new)
+    assert (ours.name, ours.spec["deviations"]) == ("fake", ["none of it is real"])
+    assert len(ours.missing) == 4  # two failures, two units that are open
+    for name, value in vars(theirs).items():
+        if isinstance(value, pd.DataFrame):
+            pd.testing.assert_frame_equal(getattr(ours, name), value)
+        else:
+            assert getattr(ours, name) == value, name
+
+
+@ENDINGS
+def test_a_refilled_store_goes_on_and_computes_nothing_twice(store, spec, tmp_path, ending):
+    tables = [*"abc"]
+    with refill(store, tmp_path / f"tasks.{ending}") as new:
+        known = len(task_table(new))
+        summary = run_fake(spec, new, datasets=tables)
+        assert sum(summary.ran.values()) == 36 - known
+        assert summary.units == {"ok": 3, "failed": 3}
+        run_fake(spec, store, datasets=tables)
+        assert numbers(new, spec) == numbers(store, spec)
+
+
+def test_lines_are_sorted_by_key_and_those_of_tasks_are_what_they_were(store, tmp_path):
+    n_tasks = len(task_table(store))
+    assert export(store, tmp_path / "tasks.parquet", tasks=True) == n_tasks == 25
+    table = pd.read_parquet(tmp_path / "tasks.parquet")
+    assert table["key"].is_monotonic_increasing
+    assert table["key"].is_unique
+    of_tasks = table[~table["stage"].isin(["unit", "start"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(of_tasks, task_table(store), check_dtype=False)
+    assert (table["stage"] == "unit").sum() == 6
+    assert (table["stage"] == "start").sum() == 2
+
+
+def test_a_unit_that_ends_while_it_is_exported_is_not_taken_for_done(where, spec, monkeypatch):
+    with Store(where) as store:
+        run_until(spec, store, tasks=8)
+        read = store.rows
+
+        def rows_then_the_rest(**options):
+            found = list(read(**options))
+            with Store(where) as driver:
+                run_fake(spec, driver)
+            return found
+
+        monkeypatch.setattr(store, "rows", rows_then_the_rest)
+        table = whole_table(store)
+    units = table[table["stage"] == "unit"]
+    assert units["status"].tolist() == ["open"] * 4
+    assert len(table) == 1 + 4 + 8
+
+
+def test_the_place_of_a_driver_that_ran_no_task_is_kept(store, tmp_path):
+    elsewhere = Environment({"host": "login node"}, {"python": "3.11"})
+    store.begin_run("later", fake_spec("good"), elsewhere)
+    with refill(store, tmp_path / "tasks.csv") as new, Store(tmp_path / "third.sqlite") as third:
+        assert elsewhere in new.environments().values()
+        merge(third, tmp_path / "tasks.sqlite")
+        assert third.environments() == new.environments()
+
+
+@ENDINGS
+def test_any_text_and_any_number_survives(where, tmp_path, ending):
+    spec = fake_spec("good")
+    (info,) = FakeTables().infos(["a"])
+    unit = Unit.of(spec, replace(info, class_ratio=math.inf), "good", tasks=2, seconds=0.1 + 0.2)
+    bad = Result(status="failed", error="a \"quoted\", line; 'é' NaN")
+    trace = 'one\r\ntwo\rthree\n\n"four", five\t\\n'
+    odd = Result({"score": math.nan, "loss": -math.inf, "tiny": 5e-324}, extra={"text": "NA"})
+    with Store(where) as store:
+        store.open_units([unit], spec.hash)
+        done = Finished(bad, 1 / 3, 2**40, HERE, traceback=trace)
+        store.record(unit, unit.task("fold", 0), spec.hash, done)
+        store.record(unit, unit.task("fold", 1), spec.hash, Finished(odd, 0.1, 0, HERE))
+        with refill(store, tmp_path / f"tasks.{ending}") as new:
+            for one, other in zip(new.rows(), store.rows(), strict=True):
+                assert repr(one) == repr(other)  # NaN is not equal to itself
+            assert repr(new.planned()) == repr(store.planned())
+
+
+def test_a_file_from_before_it_held_units_is_taken_all_the_same(store, spec, tmp_path):
+    task_table(store).to_csv(tmp_path / "old.csv", index=False)
+    with Store(tmp_path / "new.sqlite") as new:
+        assert merge(new, tmp_path / "old.csv") == (0, 25)
+        assert (new.runs(), new.planned()) == ([], [])
+        assert sum(run_fake(spec, new).ran.values()) == 0
+
+
+def test_a_damaged_line_is_told(store, tmp_path):
+    table = whole_table(store)
+    for stage in ("fold", "unit", "start"):
+        broken = table.copy()
+        broken.loc[broken["stage"] == stage, "params"] = '{"tasks": '
+        broken.to_csv(tmp_path / "broken.csv", index=False)
+        file = TaskFile(tmp_path / "broken.csv")
+        with pytest.raises(CoCoError, match=r"broken\.csv is damaged"):
+            [*file.tasks(), *file.units(), *file.starts()]

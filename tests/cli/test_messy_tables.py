@@ -1,0 +1,252 @@
+"""Tables as people keep them: decimal commas, currencies, codes, dates of either order."""
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cocoloss
+from cocoloss.benchmark.evaluation import evaluate_models
+
+N = 90
+FAST = ("--epochs", 2, "--members", 1)
+
+
+def in_german(x, digits=2):
+    return f"{x:,.{digits}f}".translate(str.maketrans(",.", ".,"))
+
+
+@pytest.fixture(scope="module")
+def german():
+    """Return the cells of a table, as a program in Germany writes them."""
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["neu", "alt"], N)
+    sales = rng.integers(1000, 9000, N) + 3000 * (kind == "neu")
+    return pd.DataFrame(
+        {
+            "Nr": [f"{i:03}" for i in range(N)],
+            "Umsatz": [in_german(x, 0) for x in sales],
+            "Preis": [f"{in_german(x)} EUR" for x in rng.normal(1500, 300, N)],
+            "Anteil": ["-" if i % 20 == 0 else in_german(x) for i, x in enumerate(rng.random(N))],
+            "Filiale": rng.choice([1, 2, 3], N),
+            "Tag": [f"{i % 12 + 1:02}/{i % 11 + 1:02}/2024" for i in range(N)],
+            "Art": kind,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def semicolons(german, tmp_path_factory):
+    path = tmp_path_factory.mktemp("german") / "kunden.csv"
+    german.to_csv(path, index=False, sep=";", encoding="cp1252")
+    return path
+
+
+@pytest.fixture
+def fitted(run, semicolons, tmp_path):
+    out = tmp_path / "kunden.coco"
+    options = ("--target", "Art", "--drop", "Nr", "--out", out, "--day-first")
+    return run("fit", semicolons, *options, *FAST), out
+
+
+def test_thousands_and_currencies_of_a_german_table_are_numbers(fitted, german):
+    result, out = fitted
+    assert "thousands, as decimal marks are commas: 'Umsatz' (such as" in result.stderr
+    assert "say --decimal . if they are decimal points" in result.stderr
+    assert "\n          4 numbers, 1 date\n" in result.stdout
+    preprocessor = cocoloss.load(out).preprocessor_
+    assert preprocessor.kinds_ == {
+        "Umsatz": "number",
+        "Preis": "number",
+        "Anteil": "number",
+        "Filiale": "number",
+        "Tag": "date",
+    }
+    sales = german["Umsatz"].str.replace(".", "").astype(float)
+    assert preprocessor.scaler_.center[0] == sales.median()
+
+
+def test_the_decimal_mark_can_be_told(run, semicolons, tmp_path):
+    out = tmp_path / "m.coco"
+    result = run(
+        *("fit", semicolons, "--target", "Art", "--out", out, "--decimal", ".", "--drop", "Nr"),
+        *("--day-first", *FAST),
+    )
+    assert "thousands" not in result.stderr
+    assert 1 < cocoloss.load(out).preprocessor_.scaler_.center[0] < 12
+
+
+@pytest.mark.parametrize("writing", ["quoted commas", "points", "one row", "parquet"])
+def test_the_same_numbers_predict_the_same_however_they_are_written(
+    run, german, fitted, semicolons, tmp_path, writing
+):
+    expected = run("predict", fitted[1], semicolons, "--proba").stdout.splitlines()
+    path = tmp_path / "other.csv"
+    other = german.copy()
+    if writing == "points":
+        for name in ("Umsatz", "Preis", "Anteil"):
+            other[name] = [cell.translate(str.maketrans(",.", ".,")) for cell in other[name]]
+    elif writing == "one row":  # in which 7.730 alone does not tell what it is
+        other = other[["Umsatz", "Preis", "Anteil", "Filiale", "Tag"]][:1]
+        assert "," not in other["Umsatz"][0]
+        assert "." in other["Umsatz"][0]
+        expected = expected[:2]
+    if writing == "parquet":
+        path = tmp_path / "other.parquet"
+        other["Umsatz"] = [float(cell.replace(".", "")) for cell in other["Umsatz"]]
+        other.to_parquet(path)
+    else:
+        other.to_csv(path, index=False)
+    result = run("predict", fitted[1], path, "--proba")
+    assert result.stdout.splitlines() == expected
+    assert result.stderr == ""
+
+
+def test_a_thousand_alone_is_read_as_in_training(run, german, fitted, tmp_path):
+    row = german[:1].assign(Preis="-", Anteil="-", Umsatz="7.730")
+    row.to_csv(tmp_path / "a.csv", index=False, sep=";")
+    row.assign(Umsatz="7730").to_csv(tmp_path / "b.csv", index=False, sep=";")
+    row.assign(Umsatz="7.730,0").to_csv(tmp_path / "c.csv", index=False, sep=";")
+    answers = {run("predict", fitted[1], tmp_path / f"{n}.csv", "--proba").stdout for n in "abc"}
+    assert len(answers) == 1
+
+
+def test_columns_in_both_writings_keep_their_own_at_prediction(run, tmp_path):
+    rows = [(f'"{i % 7},5{i % 3}"', f"{i % 5}.{i % 9}00", "ab"[i % 2]) for i in range(40)]
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,y\n" + "".join(",".join(row) + "\n" for row in rows))
+    out = tmp_path / "m.coco"
+    run("fit", path, "--target", "y", "--out", out, *FAST)
+    whole = run("predict", out, path, "--proba").stdout.splitlines()
+    path.write_text("a,b\n" + ",".join(rows[7][:2]) + "\n")  # of which b may be thousands
+    assert run("predict", out, path, "--proba").stdout.splitlines()[1] == whole[8]
+
+
+def test_kept_columns_come_out_as_they_stood(run, german, fitted, semicolons, tmp_path):
+    kept = ["Nr", "Umsatz", "Preis", "Anteil", "Filiale", "Tag"]
+    out = tmp_path / "p.csv"
+    options = [option for name in kept for option in ("--keep", name)]
+    run("predict", fitted[1], semicolons, "--out", out, *options)
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for name in kept:
+        assert [row[name] for row in rows] == german[name].astype(str).tolist()
+    twice = ("--keep", "Filiale", "--keep", "Filiale")
+    parts = run("embed", fitted[1], semicolons, *twice).stdout.splitlines()
+    assert parts[0].startswith("Filiale,embedding_0,")
+    assert parts[1].startswith(f"{german['Filiale'][0]},")
+
+
+def test_kept_columns_of_long_tables_stand_in_their_rows(run, fitted, semicolons, monkeypatch):
+    whole = run("predict", fitted[1], semicolons, "--keep", "Nr", "--keep", "Anteil").stdout
+    monkeypatch.setattr("cocoloss.cli.predict.CHUNK_NUMBERS", 1)
+    monkeypatch.setattr("cocoloss.cli.predict.FEWEST_ROWS", 7)
+    parts = run("predict", fitted[1], semicolons, "--keep", "Nr", "--keep", "Anteil").stdout
+    assert parts == whole
+
+
+def test_whole_numbers_and_gaps_are_kept_as_they_stood(run, model, frame, tmp_path):
+    path = tmp_path / "t.csv"
+    frame.assign(size=["43", "", *["1.50"] * (len(frame) - 2)], id="007").to_csv(path, index=False)
+    lines = run("predict", model, path, "--keep", "size", "--keep", "id").stdout.splitlines()
+    assert [line.rpartition(",")[0] for line in lines[1:4]] == ["43,007", ",007", "1.50,007"]
+
+
+def test_a_column_of_numbers_can_be_taken_for_categories(run, semicolons, tmp_path):
+    out = tmp_path / "m.coco"
+    options = ("--target", "Art", "--out", out, "--categorical", "Filiale", "--categorical", "Nr")
+    run("fit", semicolons, *options, *FAST)
+    preprocessor = cocoloss.load(out).preprocessor_
+    assert preprocessor.kinds_["Filiale"] == "category"
+    assert preprocessor.one_hots_["Filiale"].categories == ["1", "2", "3"]
+    assert preprocessor.dropped_columns_["Nr"].startswith("too many categories")
+    assert len(run("predict", out, semicolons).stdout.splitlines()) == N + 1
+
+
+def test_codes_that_are_taken_for_categories_keep_their_zeros(run, german, tmp_path):
+    table = german.assign(Nr=[f"00{i % 3}" for i in range(N)], Art=["a", "b", "c"] * (N // 3))
+    path, out = tmp_path / "t.csv", tmp_path / "m.coco"
+    table[["Nr", "Art"]].to_csv(path, index=False)
+    run("fit", path, "--target", "Art", "--out", out, "--categorical", "Nr", "--epochs", 30)
+    assert cocoloss.load(out).preprocessor_.one_hots_["Nr"].categories == ["000", "001", "002"]
+    assert run("predict", out, path).stdout.splitlines()[1:] == table["Art"].tolist()
+
+
+def test_numbers_that_begin_with_zero_are_told(run, semicolons, tmp_path):
+    args = ("fit", semicolons, "--target", "Art", "--out", tmp_path / "m.coco", *FAST)
+    note = "read as numbers, though some begin with 0: Nr; say --categorical COLUMN"
+    assert note in run(*args).stderr
+    assert note not in run(*args, "--categorical", "Nr").stderr
+    assert note not in run(*args, "--drop", "Nr").stderr
+
+
+@pytest.mark.parametrize("command", ["fit", "evaluate"])
+def test_categories_that_are_not_there_are_named(refused, semicolons, tmp_path, command):
+    out = ["--out", tmp_path / "m.coco"] if command == "fit" else []
+    args = (command, semicolons, "--target", "Art", *out, "--categorical")
+    assert "no column 'Filialen'; did you mean 'Filiale'?" in refused(*args, "Filialen")
+    assert "--categorical Art: that is the target" in refused(*args, "Art")
+
+
+def test_dates_of_which_none_tells_day_from_month_are_left_to_the_user(run, semicolons, tmp_path):
+    out = tmp_path / "m.coco"
+    args = ("fit", semicolons, "--target", "Art", "--drop", "Nr", "--out", out, *FAST)
+    result = run(*args)
+    assert "'Tag'" in result.stderr
+    assert "say --day-first or --month-first if they are dates" in result.stderr
+    starts = {}
+    for option in ("--day-first", "--month-first"):
+        assert "'Tag'" not in run(*args, option).stderr
+        starts[option] = cocoloss.load(out).preprocessor_.forms_["Tag"]
+        assert "prediction" in run("predict", out, semicolons).stdout
+    assert starts == {"--day-first": "%d/%m/%Y", "--month-first": "%m/%d/%Y"}
+
+
+def test_evaluate_reads_columns_as_fit_does(run, semicolons, monkeypatch):
+    tables = []
+
+    def listen(X, *args, **options):
+        tables.append(X)
+        return evaluate_models(X, *args, **options)
+
+    monkeypatch.setattr("cocoloss.benchmark.evaluation.evaluate_models", listen)
+    args = ("evaluate", semicolons, "--target", "Art", "--drop", "Nr", "--categorical", "Filiale")
+    result = run(*args, "--month-first", "--folds", 2, "--model", "rf", "--json")
+    assert {name: str(dtype) for name, dtype in tables[0].dtypes.items()} == {
+        "Umsatz": "int64",
+        "Preis": "float64",
+        "Anteil": "float64",
+        "Filiale": "category",
+        "Tag": "datetime64[us]",
+    }
+    assert len(json.loads(result.stdout)[0]["folds"]["accuracy"]) == 2
+
+
+def test_fewer_folds_than_asked_for_are_told(run, tmp_path):
+    path = tmp_path / "t.csv"
+    sizes = np.random.default_rng(0).normal(size=12)
+    pd.DataFrame({"size": sizes, "kind": [*"ababababab", "a", "a"]}).to_csv(path, index=False)
+    args = ("evaluate", path, "--target", "kind", "--model", "ksvm", "--folds")
+    result = run(*args, 10)
+    assert "note: 7 folds instead of 10: the largest class, a, has 7 rows" in result.stderr
+    assert "classes with fewer rows than the 7 folds are not in each: b (5)" in result.stderr
+    assert "fold" not in run(*args, 5).stderr
+
+
+def test_fit_says_what_each_column_is(run, table, tmp_path):
+    args = ("fit", table, "--target", "kind", "--out", tmp_path / "m.coco", "--drop", "id", *FAST)
+    assert "\n          1 number, 2 categories, 1 date\n" in run(*args).stdout
+    assert json.loads(run(*args, "--json").stdout)["kinds"] == {
+        "size": "number",
+        "city": "category",
+        "seen": "date",
+        "alive": "category",
+    }
+
+
+def test_a_column_without_a_value_is_called_so(run, german, tmp_path):
+    german.assign(leer="").to_csv(tmp_path / "t.csv", index=False)
+    args = ("fit", tmp_path / "t.csv", "--target", "Art", "--out", tmp_path / "m.coco")
+    assert "leer (no value)" in run(*args, "--drop", "Nr", "--day-first", *FAST).stdout
