@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from cocoloss.cli import bench_texts, options
+from cocoloss.cli import bench_texts, options, saying
 from cocoloss.cli.bench_report import report
 from cocoloss.exceptions import CoCoError
 
@@ -172,7 +172,7 @@ def plan(
         units = [
             {n: getattr(u, n) for n in ("dataset", "model", "tasks", "seconds")} for u in made.units
         ]
-        options.print_json(
+        saying.print_json(
             {
                 "name": described.name,
                 "spec_hash": described.hash,
@@ -203,7 +203,7 @@ def status(store: str, as_json: bool) -> None:
     with Store(store, create=False) as opened:
         found = status_of(opened)
     if as_json:
-        options.print_json(found)
+        saying.print_json(found)
         return
     if not found:
         click.echo(f"{store} is empty: no benchmark was run yet")
@@ -281,7 +281,7 @@ def _read_spec(
 def _progress(*, quiet: bool) -> Any:
     from cocoloss.benchmark.progress import LineProgress, LiveProgress  # noqa: PLC0415
 
-    if options.is_terminal() and not quiet:
+    if saying.is_terminal() and not quiet:
         return LiveProgress()
     return LineProgress(lambda line: click.echo(line, err=True))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from cocoloss.cli import options
+from cocoloss.cli import saying
 
 if TYPE_CHECKING:
     from cocoloss.benchmark.plan import Plan, Remainder
@@ -19,13 +19,13 @@ FAILURES_SHOWN = 5
 
 def say_table(name: str) -> None:
     """Show which table is being read."""
-    if options.is_terminal():
+    if saying.is_terminal():
         click.echo(f"\r\x1b[Kreading {name}", nl=False, err=True)
 
 
 def say_what_is_left(session: "Session", workers: int | None) -> None:
     """Say what a run will do, and where its results go; workers elsewhere are not counted yet."""
-    if options.is_terminal():
+    if saying.is_terminal():
         click.echo("\r\x1b[K", nl=False, err=True)
     spec, plan = session.plan.spec, session.plan
     n_models = len({unit.model for unit in plan.units})
@@ -71,7 +71,7 @@ def say_what_was_done(session: "Session", summary: "Summary", *, as_json: bool) 
     ran = sum(summary.ran.values())
     bad = ran - summary.ran["ok"]
     if as_json:
-        options.print_json(
+        saying.print_json(
             {
                 "name": session.plan.spec.name,
                 "spec_hash": session.plan.spec.hash,
@@ -86,7 +86,7 @@ def say_what_was_done(session: "Session", summary: "Summary", *, as_json: bool) 
     click.echo(f"ran {ran:,} tasks in {readable_time(summary.seconds)}, {bad:,} of them failed")
     failed = summary.units.get("failed", 0)
     if failed:
-        options.note(
+        saying.note(
             f"{failed} of {len(session.plan.units)} pairs of table and model have failures: see "
             f"`cocoloss bench status {session.store.name}`; --retry-failed does them again"
         )

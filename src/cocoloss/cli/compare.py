@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cocoloss.cli import options
+from cocoloss.cli import options, saying
 from cocoloss.cli.compare_scores import as_scores
 from cocoloss.cli.compare_texts import as_plain, show
 from cocoloss.exceptions import CoCoError
@@ -106,7 +106,7 @@ def compare(
     if out is not None:
         _draw(comparison, out)
     if as_json:
-        options.print_json(as_plain(comparison) | ({"diagram": str(out)} if out else {}))
+        saying.print_json(as_plain(comparison) | ({"diagram": str(out)} if out else {}))
         return
     show(comparison, file.name)
     if out is not None:

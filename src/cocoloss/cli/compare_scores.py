@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cocoloss.cli import options
+from cocoloss.cli import saying
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def as_scores(frame: "pd.DataFrame", score: str | None = None) -> "pd.DataFrame"
     if score is not None:
         raise CoCoError(
             f"--score is for long tables, which have a column 'model'; this one has "
-            f"{options.some_of(frame.columns)}"
+            f"{saying.some_of(frame.columns)}"
         )
     return _wide(frame, found)
 
@@ -58,11 +58,11 @@ def _long(frame: "pd.DataFrame", found: dict[str, str | None], score: str | None
     if dataset is None:
         raise CoCoError(
             f"a table with a column {found['model']!r} needs a column 'dataset' too; it has "
-            f"{options.some_of(frame.columns)}"
+            f"{saying.some_of(frame.columns)}"
         )
     chosen = score or _score_column(frame, {dataset, found["model"], found["fold"]}, found["score"])
     if chosen not in frame.columns:
-        raise CoCoError(f"no column {chosen!r}; it has {options.some_of(frame.columns)}")
+        raise CoCoError(f"no column {chosen!r}; it has {saying.some_of(frame.columns)}")
     if chosen in {dataset, found["model"], found["fold"]}:
         raise CoCoError(f"the column {chosen!r} holds names, no scores; say --score with another")
     roles = {dataset: "dataset", found["model"]: "model", chosen: "score"}
@@ -90,7 +90,7 @@ def _score_column(frame: "pd.DataFrame", keys: set[str | None], named: str | Non
     if not numbers:
         raise CoCoError(
             f"a long table needs a column of numbers, 'score'; it has "
-            f"{options.some_of(frame.columns)}"
+            f"{saying.some_of(frame.columns)}"
         )
     raise CoCoError(f"which column has the scores? Say --score with one of {', '.join(numbers)}")
 
@@ -175,7 +175,7 @@ def _check_once(names: list[str]) -> None:
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
         raise CoCoError(
-            f"{options.some_of(map(repr, twice))} {'comes' if len(twice) == 1 else 'come'} in "
+            f"{saying.some_of(map(repr, twice))} {'comes' if len(twice) == 1 else 'come'} in "
             f"several rows; number the repeats in a column 'fold', or leave all but one out"
         )
 
@@ -197,4 +197,4 @@ def _check_enough(models: list[str], datasets: list[str], column: str) -> None:
 def _note_empty(models: list[str]) -> None:
     if models:
         have = "which has" if len(models) == 1 else "which have"
-        options.note(f"left out {options.some_of(models)}, {have} no score at all")
+        saying.note(f"left out {saying.some_of(models)}, {have} no score at all")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from cocoloss.cli import options
+from cocoloss.cli import saying
 
 if TYPE_CHECKING:
     from cocoloss.stats import Comparison
@@ -57,10 +57,10 @@ def in_words(comparison: "Comparison") -> list[str]:
     if not comparison.cliques:
         lines.append("Every pair differs.")
     if comparison.dropped:
-        lines.append(f"Left out, a result is missing: {options.some_of(comparison.dropped)}.")
+        lines.append(f"Left out, a result is missing: {saying.some_of(comparison.dropped)}.")
     if comparison.filled:
         cells = [f"{model} on {dataset}" for dataset, model in comparison.filled]
-        lines.append(f"Missing, counted as the worst: {options.some_of(cells)}.")
+        lines.append(f"Missing, counted as the worst: {saying.some_of(cells)}.")
         lines.append(f"* {comparison.describe_means()}.")
     return lines
 

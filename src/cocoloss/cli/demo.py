@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
-from cocoloss.cli import options
+from cocoloss.cli import options, saying
 from cocoloss.cli.evaluate import CHOICES, as_plain, run, show
+from cocoloss.cli.training import EPOCHS, SEED, Training
 
 SETS = {"breast cancer": "load_breast_cancer", "digits": "load_digits"}
 
@@ -19,8 +20,8 @@ SETS = {"breast cancer": "load_breast_cancer", "digits": "load_digits"}
     help="Folder for the pages; made if it is not there.",
 )
 @click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True)
-@click.option("--epochs", type=click.IntRange(min=1), help="At most so many; 100 if left out.")
-@options.seed_option
+@EPOCHS
+@SEED
 @options.json_option
 def demo(out: Path, folds: int, epochs: int | None, seed: int, as_json: bool) -> None:
     """Compare models on two data sets and write a report of each.
@@ -41,12 +42,11 @@ def demo(out: Path, folds: int, epochs: int | None, seed: int, as_json: bool) ->
     results = {}
     for name, loader in SETS.items():
         X, y = getattr(datasets, loader)(return_X_y=True, as_frame=True)
-        with options.notes_for_warnings():
+        with saying.notes_for_warnings():
             evaluations = run(X, y, CHOICES, folds, "uniform", epochs, seed)
             # Two dimensions where they suffice: two classes are drawn as they are.
-            width = {"embedding_dim": 2} if y.nunique() == 2 else {}
-            length = {} if epochs is None else {"max_iter": epochs}
-            estimator = options.make_model("coco", random_state=seed, **width, **length)
+            width = 2 if y.nunique() == 2 else None
+            estimator = Training(epochs=epochs, seed=seed).classifier(embedding_dim=width)
             record = record_fit(estimator, X, y, data_name=name, random_state=seed)
         page = out / f"{name.replace(' ', '-')}.html"
         write_run_report(record, page)
@@ -55,4 +55,4 @@ def demo(out: Path, folds: int, epochs: int | None, seed: int, as_json: bool) ->
             show(evaluations, f"{name}: {len(X):,} rows, {X.shape[1]} columns", "uniform")
             click.echo(f"How CoCo learns it: {page}\n")
     if as_json:
-        options.print_json(results)
+        saying.print_json(results)

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cocoloss.cli import options
+from cocoloss.cli import options, saying
+from cocoloss.cli.labelled import LabelledFile, labelled_file
+from cocoloss.cli.training import EPOCHS, PRIORS, SEED
 
 if TYPE_CHECKING:
     from cocoloss.benchmark.evaluation import Evaluation
@@ -25,9 +26,7 @@ COLUMNS = {  # measure -> (heading, digits, whether larger is better)
 
 
 @click.command()
-@options.table_file
-@options.target_option
-@options.column_options
+@labelled_file
 @click.option(
     "--model",
     "models",
@@ -36,22 +35,12 @@ COLUMNS = {  # measure -> (heading, digits, whether larger is better)
     help="Only these models; may be given several times. All five if left out.",
 )
 @click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True)
-@click.option(
-    "--priors",
-    type=click.Choice(["uniform", "empirical"]),
-    default="uniform",
-    show_default=True,
-    help="Count all classes alike, or as often as they occur; the peers' weights follow.",
-)
-@click.option("--epochs", type=click.IntRange(min=1), help="At most so many; 100 if left out.")
-@options.seed_option
+@PRIORS
+@EPOCHS
+@SEED
 @options.json_option
 def evaluate(
-    file: Path,
-    how: dict[str, Any],
-    target: str,
-    drop: tuple[str, ...],
-    columns: options.Columns,
+    source: LabelledFile,
     models: tuple[str, ...],
     folds: int,
     priors: str,
@@ -62,35 +51,36 @@ def evaluate(
     """Cross-validate models on a table.
 
     CoCo, dot regression and cross-entropy, whose folds train at once, beside a random forest and
-    a kernel SVM with their usual settings, on the same folds. Dispersity and NC1, NC2, NC4 say
+    a kernel SVM with their usual settings, on the same folds; their class weights follow
+    --priors. Dispersity and NC1, NC2, NC4 say
     how far the embedding of the test rows has collapsed: 0 is all the way.
 
     \b
     cocoloss evaluate customers.csv --target churned
     """
-    table = options.read_labelled(file, target, drop, how, columns)
-    with options.notes_for_warnings(advice=options.ADVICE):
+    table = source.read()
+    with saying.notes_for_warnings(advice=saying.ADVICE):
         # Columns are read once, as `fit` reads them: a fold may lack the cell that tells a kind.
         X = table.settled()
         evaluations = run(X, table.y, models or CHOICES, folds, priors, epochs, seed)
     _note_few_rows(table.y.value_counts(), folds, len(evaluations[0].folds["accuracy"]))
     if as_json:
-        options.print_json(as_plain(evaluations))
+        saying.print_json(as_plain(evaluations))
     else:
-        show(evaluations, f"{table.name}: {len(table.X):,} rows, {target}", priors)
+        show(evaluations, f"{table.name}: {len(table.X):,} rows, {source.target}", priors)
 
 
 def _note_few_rows(counts: Any, asked: int, n_folds: int) -> None:
     """Say if there are fewer folds than asked for, or classes that are not in every one."""
     if n_folds < asked:
-        options.note(
+        saying.note(
             f"{n_folds} folds instead of {asked}: the largest class, {counts.index[0]}, has "
             f"{counts.iloc[0]:,} rows"
         )
     rare = counts[counts < n_folds]
     if len(rare):
-        names = options.some_of(f"{name} ({count})" for name, count in rare.items())
-        options.note(f"classes with fewer rows than the {n_folds} folds are not in each: {names}")
+        names = saying.some_of(f"{name} ({count})" for name, count in rare.items())
+        saying.note(f"classes with fewer rows than the {n_folds} folds are not in each: {names}")
 
 
 def run(

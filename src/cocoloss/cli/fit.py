@@ -5,14 +5,13 @@ from typing import Any
 
 import click
 
-from cocoloss.cli import options
+from cocoloss.cli import options, saying
+from cocoloss.cli.labelled import Labelled, LabelledFile, labelled_file
+from cocoloss.cli.training import Training, training_options
 
 
 @click.command()
-@options.table_file
-@options.target_option
-@options.column_options
-@options.model_option
+@labelled_file
 @options.out_option("MODEL", required=True, help="Where to save the model, such as model.coco.")
 @click.option(
     "--tune",
@@ -21,32 +20,9 @@ from cocoloss.cli import options
     metavar="N",
     help="Try N settings by cross-validation first; the default settings are the first of them.",
 )
-@click.option("--epochs", type=click.IntRange(min=1), help="At most so many; 100 if left out.")
-@click.option("--members", type=click.IntRange(min=1), help="Networks to average; 6 if left out.")
-@click.option(
-    "--priors",
-    type=click.Choice(["uniform", "empirical"]),
-    default="uniform",
-    show_default=True,
-    help="Count all classes alike, or as often as they occur.",
-)
-@options.seed_option
+@training_options
 @options.json_option
-def fit(
-    file: Path,
-    how: dict[str, Any],
-    target: str,
-    drop: tuple[str, ...],
-    columns: options.Columns,
-    model: str,
-    out: Path,
-    tune: int,
-    epochs: int | None,
-    members: int | None,
-    priors: str,
-    seed: int,
-    as_json: bool,
-) -> None:
+def fit(source: LabelledFile, training: Training, out: Path, tune: int, as_json: bool) -> None:
     """Learn a model from a table and save it.
 
     Columns may be numbers, categories, dates and booleans, with gaps. The file holds weights, no
@@ -57,34 +33,29 @@ def fit(
     """
     import time  # noqa: PLC0415
 
-    options.check_out(out, [file], never=(".csv", ".tsv", ".gz", ".parquet", ".arff", ".txt"))
-    table = options.read_labelled(file, target, drop, how, columns)
-    given = {"max_iter": epochs, "n_members": members}
-    estimator = options.make_model(
-        model,
-        random_state=seed,
-        priors=priors,
-        preprocess=table.preprocess,
-        verbose=options.is_terminal() and not as_json,
-        **{name: value for name, value in given.items() if value is not None},
+    tables = (".csv", ".tsv", ".gz", ".parquet", ".arff", ".txt")
+    options.check_out(out, [source.file], never=tables)
+    table = source.read()
+    estimator = training.classifier(
+        preprocess=table.preprocess, verbose=saying.is_terminal() and not as_json
     )
     started = time.perf_counter()
     tuned: dict[str, Any] | None = None
-    with options.notes_for_warnings(advice=options.ADVICE, but=options.LEFT_OUT):  # told below
+    with saying.notes_for_warnings(advice=saying.ADVICE, but=saying.LEFT_OUT):  # told below
         if tune:
-            tuned = _tune(estimator, table, tune, seed)
+            tuned = _tune(estimator, table, tune, training.seed)
             estimator.set_params(**tuned["params"])
         estimator.fit(table.X, table.y)
     seconds = time.perf_counter() - started
     estimator.save(out)
     facts = _facts(estimator, table, out, seconds) | ({"tuned": tuned} if tuned else {})
     if as_json:
-        options.print_json(facts)
+        saying.print_json(facts)
     else:
         _print(facts)
 
 
-def _tune(estimator: Any, table: options.Labelled, n_trials: int, seed: int) -> dict[str, Any]:
+def _tune(estimator: Any, table: Labelled, n_trials: int, seed: int) -> dict[str, Any]:
     """Return the best settings, with a bar that shows the best so far."""
     from rich.console import Console  # noqa: PLC0415 - heavy
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
@@ -116,7 +87,7 @@ def _tune(estimator: Any, table: options.Labelled, n_trials: int, seed: int) -> 
     }
 
 
-def _facts(estimator: Any, table: options.Labelled, out: Path, seconds: float) -> dict[str, Any]:
+def _facts(estimator: Any, table: Labelled, out: Path, seconds: float) -> dict[str, Any]:
     labels, counts = _counts(table.y)
     preprocessor = estimator.preprocessor_
     return {
@@ -158,14 +129,14 @@ def _counted_kinds(kinds: list[str]) -> str:
 
 def _print(facts: dict[str, Any]) -> None:
     dropped = facts["dropped_columns"]
-    classes = options.some_of(f"{name} ({count:,})" for name, count in facts["classes"].items())
+    classes = saying.some_of(f"{name} ({count:,})" for name, count in facts["classes"].items())
     click.echo(f"rows      {facts['rows']:,}")
     used = facts["columns"] - len(dropped)
     click.echo(f"columns   {used:,} used, as {_many(facts['features'], 'input')}")
     click.echo(f"          {_counted_kinds(list(facts['kinds'].values()))}")
     if dropped:
         click.echo(
-            f"          left out: {options.some_of(f'{n} ({why})' for n, why in dropped.items())}"
+            f"          left out: {saying.some_of(f'{n} ({why})' for n, why in dropped.items())}"
         )
     click.echo(f"classes   {classes}")
     click.echo(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cocoloss.cli import options
+from cocoloss.cli import options, saying
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,7 +140,7 @@ def _answer_rows(
             copied = copy.set_axis(part.index)
             yield pd.concat([copied, answer(classifier, part)], axis=1)
 
-    with options.notes_for_warnings(advice=options.ADVICE):
+    with saying.notes_for_warnings(advice=saying.ADVICE):
         if out is None:
             for i, part in enumerate(answers()):
                 click.echo(part.to_csv(index=False, header=i == 0), nl=False)
@@ -176,8 +176,8 @@ def _columns_of_text(
         lacking = [repr(name) for name in wanted if name not in names]
         if lacking:
             raise CoCoError(
-                f"{file} lacks columns that {why}: {options.some_of(lacking)}; "
-                f"it has {options.some_of(names)}"
+                f"{file} lacks columns that {why}: {saying.some_of(lacking)}; "
+                f"it has {saying.some_of(names)}"
             )
     return [name for name, kind in kinds.items() if kind == CATEGORY]
 

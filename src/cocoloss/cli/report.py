@@ -5,48 +5,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cocoloss.cli import options
+from cocoloss.cli import options, saying
+from cocoloss.cli.labelled import Labelled, LabelledFile, labelled_file
+from cocoloss.cli.training import Training, training_options
 
 if TYPE_CHECKING:
     from cocoloss.recording import RunRecord
 
 
 @click.command()
-@options.table_file
-@options.target_option
-@options.column_options
-@options.model_option
+@labelled_file
 @options.out_option("PAGE", required=True, help="Where to write the page, such as report.html.")
 @click.option(
     "--embedding-dim",
     type=click.IntRange(min=1),
     help="Width of the embedding: 2 is drawn as it is, more in the plane that shows most.",
 )
-@click.option("--epochs", type=click.IntRange(min=1), help="At most so many; 100 if left out.")
-@click.option("--members", type=click.IntRange(min=1), help="Networks to average; 6 if left out.")
-@click.option(
-    "--priors",
-    type=click.Choice(["uniform", "empirical"]),
-    default="uniform",
-    show_default=True,
-    help="Count all classes alike, or as often as they occur.",
-)
-@options.seed_option
+@training_options
 @options.json_option
 def report(
-    file: Path,
-    how: dict[str, Any],
-    target: str,
-    drop: tuple[str, ...],
-    columns: options.Columns,
-    model: str,
-    out: Path,
-    embedding_dim: int | None,
-    epochs: int | None,
-    members: int | None,
-    priors: str,
-    seed: int,
-    as_json: bool,
+    source: LabelledFile, training: Training, out: Path, embedding_dim: int | None, as_json: bool
 ) -> None:
     """Show how a network learns a table, in one HTML page.
 
@@ -61,31 +39,27 @@ def report(
     from cocoloss.recording import record_fit  # noqa: PLC0415 - heavy
     from cocoloss.report.run_report import write_run_report  # noqa: PLC0415
 
-    options.check_out(out, [file], suffixes=[".html", ".htm"])
-    table = options.read_labelled(file, target, drop, how, columns)
-    given = {"embedding_dim": embedding_dim, "max_iter": epochs, "n_members": members}
-    estimator = options.make_model(
-        model,
-        random_state=seed,
-        priors=priors,
+    options.check_out(out, [source.file], suffixes=[".html", ".htm"])
+    table = source.read()
+    estimator = training.classifier(
+        embedding_dim=embedding_dim,
         preprocess=table.preprocess,
-        verbose=options.is_terminal() and not as_json,
-        **{name: value for name, value in given.items() if value is not None},
+        verbose=saying.is_terminal() and not as_json,
     )
-    with options.notes_for_warnings(advice=options.ADVICE):
+    with saying.notes_for_warnings(advice=saying.ADVICE):
         # Columns are read once, as `fit` reads them: the rows to learn from may lack the cell that
         # tells a kind.
         X = table.settled()
-        record = record_fit(estimator, X, table.y, data_name=table.name, random_state=seed)
+        record = record_fit(estimator, X, table.y, data_name=table.name, random_state=training.seed)
         record = _with_columns_as_read(record, table)
     write_run_report(record, out)
     if as_json:
-        options.print_json({"page": str(out), "priors": priors} | _summary(record))
+        saying.print_json({"page": str(out), "priors": training.priors} | _summary(record))
     else:
         click.echo(f"wrote {out} ({out.stat().st_size / 1000:,.0f} kB); open it in a browser")
 
 
-def _with_columns_as_read(record: "RunRecord", table: options.Labelled) -> "RunRecord":
+def _with_columns_as_read(record: "RunRecord", table: Labelled) -> "RunRecord":
     """Return a record that tells the columns of the file, not what was made of them before."""
     from dataclasses import replace  # noqa: PLC0415
 

@@ -1,0 +1,132 @@
+"""A table with its target, as the commands that learn read it: what is asked, and what is read."""
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import click
+
+from cocoloss.cli.options import Command, check_is_no_model, combined, table_file
+from cocoloss.cli.saying import ADVICE, note, notes_for_warnings, some_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Labelled(NamedTuple):
+    """A table with its target.
+
+    Attributes
+    ----------
+    X, y : pandas.DataFrame, pandas.Series
+        The columns as they were read, and the classes.
+    name : str
+        Of the file.
+    preprocess : "auto" or TablePreprocessor
+        The argument of an estimator that reads the columns as the user, or the file, says.
+    """
+
+    X: "pd.DataFrame"
+    y: "pd.Series[Any]"
+    name: str
+    preprocess: Any = "auto"
+
+    def settled(self) -> "pd.DataFrame":
+        """Return the columns with their kinds decided, so that no part is read differently."""
+        from cocoloss.preprocessing import make_preprocessor, settle_kinds  # noqa: PLC0415 - heavy
+
+        return cast("pd.DataFrame", settle_kinds(self.X, make_preprocessor(self.preprocess)))
+
+
+class LabelledFile(NamedTuple):
+    """A file, its target, and what the user says of both.
+
+    Attributes
+    ----------
+    file : Path
+    target : str
+        The column to predict.
+    drop : tuple of str
+        Columns to leave out.
+    how : dict
+        How to read the file, for :func:`cocoloss.data.read_table`.
+    categorical : tuple of str
+        Columns to take for categories.
+    day_first : bool, optional
+        What comes first in dates that do not tell.
+    """
+
+    file: Path
+    target: str
+    drop: tuple[str, ...]
+    how: dict[str, Any]
+    categorical: tuple[str, ...]
+    day_first: bool | None
+
+    def read(self) -> Labelled:
+        """Return the table and its target; say what was read."""
+        from cocoloss.data import find_writing, read_table, split_target  # noqa: PLC0415 - heavy
+        from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+        from cocoloss.preprocessing import TablePreprocessor  # noqa: PLC0415
+
+        file, target, drop, how = self.file, self.target, self.drop, self.how
+        check_is_no_model(file)
+        categorical = [name for name in self.categorical if name not in drop]
+        if target in categorical:
+            raise CoCoError(f"--categorical {target}: that is the target, whose values are classes")
+        with notes_for_warnings(advice=ADVICE):
+            frame = read_table(file, text=categorical, **how)  # text as for predict: 007 is not 7
+        lacking = [name for name in drop if name not in frame.columns]
+        if lacking:
+            raise CoCoError(
+                f"{file} has no column {lacking[0]!r} to drop; it has {some_of(frame.columns)}"
+            )
+        X, y = split_target(frame.drop(columns=list(drop)), target, missing="drop")
+        if len(y) < len(frame):
+            note(f"left out {len(frame) - len(y):,} rows whose {target} is not known")
+        written = find_writing(file, **how, text=[target, *drop, *categorical])
+        if written.codes:
+            note(
+                f"read as numbers, though some begin with 0: {some_of(written.codes)}; say "
+                f"--categorical COLUMN if they are codes, --drop COLUMN if they only name the rows"
+            )
+        given: dict[str, Any] = {"categorical_features": categorical, "day_first": self.day_first}
+        if written.decimal == "," or how.get("decimal"):
+            given["decimal"] = written.decimal
+        given = {name: value for name, value in given.items() if value not in ([], None)}
+        return Labelled(X, y, file.name, TablePreprocessor(**given) if given else "auto")
+
+
+def labelled_file(command: Command) -> Command:
+    """Add FILE, --target and what can be said of columns: the one argument ``source``."""
+
+    @functools.wraps(command)
+    def wrapper(
+        file: Path,
+        target: str,
+        drop: tuple[str, ...],
+        how: dict[str, Any],
+        categorical: tuple[str, ...],
+        day_first: bool | None,
+        **rest: Any,
+    ) -> Any:
+        source = LabelledFile(file, target, drop, how, categorical, day_first)
+        return command(source=source, **rest)
+
+    added = (
+        click.option(
+            "--day-first/--month-first",
+            default=None,
+            help="What comes first in dates such as 01/02/2024, where no number above 12 tells.",
+        ),
+        click.option(
+            "--categorical",
+            multiple=True,
+            metavar="COLUMN",
+            help="Take a column for categories, though it holds numbers; repeatable.",
+        ),
+        click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out."),
+        click.option("--target", required=True, metavar="COLUMN", help="The column to predict."),
+        table_file,
+    )
+    return combined(cast("Command", wrapper), added)
