@@ -6,7 +6,8 @@ import pytest
 from optuna.trial import FixedTrial
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier
-from cocoloss.benchmark import spaces
+from cocoloss.benchmark import accuracy, spaces
+from play import iris, play, spec_of
 
 
 class Recorder:
@@ -134,3 +135,19 @@ def test_a_classifier_outside_the_default_space_is_brought_to_its_edge():
     assert (point["hidden_layers"], point["log2_units"], point["log2_batch_size"]) == (3, 9, 4)
     assert point["weight_decay"] == 1e-4
     spaces.suggest_default(FixedTrial(point), 500, 7, 2)
+
+
+@pytest.mark.parametrize(("most", "high"), [(0, 10), (256, 8), (300, 8), (2048, 10), (1, 2)])
+def test_hidden_layers_may_be_capped(most, high):
+    trial = Recorder()
+    params = spaces.suggest_network(trial, 900, 20, 3, max_units=most)
+    assert trial.asked["log2_units"][:2] == (2, high)
+    assert params["hidden_layer_sizes"] == (2**high,) * 4
+
+
+def test_the_cap_of_a_spec_is_that_of_its_networks():
+    sections = {"tuning": {"trials_per_hyperparameter": 1}, "training": {"max_units": 4}}
+    capped = spec_of("accuracy", ["coco"], folds={"outer": 2, "inner": 2}, **sections)
+    *trials, (_, result) = play(accuracy, capped, iris())
+    assert {task.params["log2_units"] for task, _ in trials} == {2}
+    assert set(result.params["hidden_layer_sizes"]) == {4}

@@ -5,7 +5,7 @@ fold. Hyperparameters are looked for in the training rows of the first outer fol
 does, or of every one.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -134,10 +134,9 @@ def _trial(
 
 def _tune(unit: Unit, spec: "Spec", kind: ModelKind, fold: int, parallel: int) -> Steps:
     """Run the study of an outer fold; return its best point and score."""
-    assert kind.space is not None
     info = unit.info
     size = _size(spec, info.n_rows, info.n_columns, info.n_classes)
-    space = partial(_sized, kind.space, size)
+    space = partial(_sized, _space(kind, spec), size)
     study = Study(f"{unit.dataset}/{unit.model}/{fold}/{unit.root}", space)
     n_trials = _n_trials(spec, unit.model, kind)
     error = ""
@@ -204,6 +203,14 @@ def _size(spec: "Spec", n_rows: int, n_columns: int, n_classes: int) -> tuple[in
     return n_rows * (spec.folds.outer - 1) // spec.folds.outer, n_columns, n_classes
 
 
+def _space(kind: ModelKind, spec: "Spec") -> Space:
+    """Return the search space of a model; that of our networks may have a cap."""
+    assert kind.space is not None
+    space: Callable[..., dict[str, Any]] = kind.space
+    most = spec.training.max_units
+    return partial(space, max_units=most) if kind.takes_epochs and most else space
+
+
 def _sized(space: Space, size: tuple[int, int, int], trial: Any) -> dict[str, Any]:
     return space(trial, *size)
 
@@ -214,7 +221,7 @@ def _params_at(
     """Return the arguments of a model at a point of its space; its defaults for no point."""
     params: dict[str, Any] = {"max_iter": spec.training.epochs} if kind.takes_epochs else {}
     if point and kind.space is not None:
-        params |= kind.space(load_optuna().trial.FixedTrial(dict(point)), *size)
+        params |= _space(kind, spec)(load_optuna().trial.FixedTrial(dict(point)), *size)
     return params
 
 

@@ -40,6 +40,7 @@ def suggest_network(
     n_classes: int,
     *,
     embedding: bool = True,
+    max_units: int = 0,
 ) -> dict[str, Any]:
     """Return arguments of a network as the paper searches them: its items (d) to (i), and q.
 
@@ -51,6 +52,8 @@ def suggest_network(
         Size of the training table.
     embedding : bool, default=True
         Whether to choose q, ``embedding_dim``; cross-entropy has none.
+    max_units : int, default=0
+        Most units of a hidden layer; 0 is what is printed, 1024.
 
     Examples
     --------
@@ -71,7 +74,10 @@ def suggest_network(
     """
     # NOTE[PAPER]: whether all hidden layers have the same number of units is not said; they do.
     layers = trial.suggest_int("hidden_layers", 1, 4)
-    units = 2 ** trial.suggest_int("log2_units", *unit_exponents(n_features))
+    low, high = unit_exponents(n_features)
+    if max_units:
+        high = max(low, min(high, max_units.bit_length() - 1))
+    units = 2 ** trial.suggest_int("log2_units", low, high)
     most = largest_batch(n_samples, 9)  # below 2^4 where there are fewer than 32 rows
     params: dict[str, Any] = {
         "hidden_layer_sizes": (units,) * layers,

@@ -18,7 +18,8 @@ from cocoloss.benchmark.keys import digest_of
 from cocoloss.exceptions import CoCoError
 
 MODES = ("first", "each")
-ADDED_LATER = (("tuning", "trials"),)  # left out where empty: older stores do not know them
+# Keys that older stores do not know; empty or 0 is as it was, and leaves the hash as it was.
+ADDED_LATER = (("tuning", "trials"), ("training", "max_units"))
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,10 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Training:
-    """Epochs of the networks."""
+    """Epochs of the networks, and the most units that a hidden layer is tried with."""
 
     epochs: int = 500
+    max_units: int = 0  # 0: as the search space has it
 
 
 @dataclass(frozen=True)
@@ -271,7 +273,7 @@ SECTIONS: dict[str, tuple[type, dict[str, Check]]] = {
             "parallel": _whole(0),
         },
     ),
-    "training": (Training, {"epochs": _whole(1)}),
+    "training": (Training, {"epochs": _whole(1), "max_units": _whole(0)}),
     "limits": (Limits, {"seconds_per_task": check_seconds, "memory_per_task": check_bytes}),
 }
 TOP: dict[str, Check] = {
