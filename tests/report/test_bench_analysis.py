@@ -323,3 +323,18 @@ def test_convergence_grids_show_means_and_ranks_both_ways(tmp_path):
     folds = {row[0].text: row[2].value for row in rank_grid(analysis, "centroid").rows}
     ranking = analysis.rankings["centroid", 256]
     assert folds["coco"] == ranking.comparison.average_ranks["coco"]
+
+
+def test_dot_regression_on_the_sphere_takes_the_place_of_the_printed_one(tmp_path):
+    spec = make_spec(models=["coco", "dr", "ce", "rf", "dr-sphere"])
+    with Store(tmp_path / "sphere.sqlite") as store:
+        for dataset, unit in begin(store, spec, infos_of(4)).items():
+            scores = [{"fold": k, "balanced_accuracy": 0.5 + 0.01 * k} for k in range(10)]
+            if dataset[1] == "dr":
+                scores = [row | {"balanced_accuracy": 0.2} for row in scores]
+            put(store, spec, unit, "folds", "all", Result(rows=scores))
+        (findings,) = read_findings(store)
+    ranked = {each.name: each for each in analyse(findings).rankings}
+    assert set(ranked["paper"].comparison.models) == {"coco", "dr", "ce", "rf"}
+    assert set(ranked["sphere"].comparison.models) == {"coco", "dr-sphere", "ce", "rf"}
+    assert ranked["sphere"].printed is None
