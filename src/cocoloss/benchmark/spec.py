@@ -5,16 +5,24 @@ of checks; what the file says that no check knows is refused, with the key that 
 """
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from cocoloss._validation import check_integer, check_option
+from cocoloss._validation import check_option
 from cocoloss.benchmark.amounts import check_bytes, check_seconds
 from cocoloss.benchmark.experiments import EXPERIMENTS
 from cocoloss.benchmark.keys import digest_of
+from cocoloss.benchmark.spec_checks import (
+    Check,
+    numbers_of_trials,
+    places,
+    refuse_unknown,
+    text,
+    texts,
+    whole,
+)
 from cocoloss.exceptions import CoCoError
 
 MODES = ("first", "each")
@@ -218,68 +226,27 @@ def load_spec(path: str | Path) -> Spec:
     return Spec.from_dict(content, where=path.name, folder=path.resolve().parent)
 
 
-Check = Callable[[Any, str], Any]
-
-
-def _whole(minimum: int) -> Check:
-    return lambda value, name: check_integer(value, name, minimum=minimum)
-
-
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise CoCoError(f"{name} must be a text, not {value!r}")
-    return value
-
-
-def _texts(value: Any, name: str) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(v, str) and v for v in value):
-        raise CoCoError(f"{name} must be a list of texts, not {value!r}")
-    twice = sorted({v for v in value if list(value).count(v) > 1})
-    if twice:
-        raise CoCoError(f"{name} has {twice[0]!r} twice")
-    return tuple(value)
-
-
-def _places(value: Any, name: str) -> dict[str, str]:
-    """Check names of models and where each is made, ``package.module:factory``."""
-    if not isinstance(value, Mapping):
-        raise CoCoError(f"{name} must be a table of name = 'package.module:factory', not {value!r}")
-    for model, place in value.items():
-        module, colon, factory = place.partition(":") if isinstance(place, str) else ("", "", "")
-        good = all(part.isidentifier() for part in [*module.split("."), *factory.split(".")])
-        if not colon or not good:
-            raise CoCoError(f"{name}.{model} must be 'package.module:factory', not {place!r}")
-    return dict(value)
-
-
-def _trials(value: Any, name: str) -> dict[str, int]:
-    """Check numbers of trials by model."""
-    if not isinstance(value, Mapping):
-        raise CoCoError(f"{name} must be a table of model = number, not {value!r}")
-    return {model: check_integer(n, f"{name}.{model}", minimum=0) for model, n in value.items()}
-
-
 # section -> (class, key -> check); what has no default in the class must be given
 SECTIONS: dict[str, tuple[type, dict[str, Check]]] = {
-    "data": (Data, {"source": _text, "datasets": _texts, "max_rows": _whole(0)}),
-    "models": (Models, {"names": _texts, "own": _places}),
-    "folds": (Folds, {"outer": _whole(2), "inner": _whole(2), "seed": _whole(0)}),
+    "data": (Data, {"source": text, "datasets": texts, "max_rows": whole(0)}),
+    "models": (Models, {"names": texts, "own": places}),
+    "folds": (Folds, {"outer": whole(2), "inner": whole(2), "seed": whole(0)}),
     "tuning": (
         Tuning,
         {
-            "trials_per_hyperparameter": _whole(0),
-            "trials": _trials,
+            "trials_per_hyperparameter": whole(0),
+            "trials": numbers_of_trials,
             "mode": lambda value, name: check_option(value, name, MODES),
-            "parallel": _whole(0),
+            "parallel": whole(0),
         },
     ),
-    "training": (Training, {"epochs": _whole(1), "max_units": _whole(0)}),
+    "training": (Training, {"epochs": whole(1), "max_units": whole(0)}),
     "limits": (Limits, {"seconds_per_task": check_seconds, "memory_per_task": check_bytes}),
 }
 TOP: dict[str, Check] = {
-    "name": _text,
+    "name": text,
     "kind": lambda value, name: check_option(value, name, EXPERIMENTS),
-    "deviations": _texts,
+    "deviations": texts,
 }
 NEEDED = {"": ("name", "kind"), "data": ("source",)}
 
@@ -287,14 +254,14 @@ NEEDED = {"": ("name", "kind"), "data": ("source",)}
 def _read(cls: type[Spec], content: Mapping[str, Any], folder: Path) -> Spec:
     if not isinstance(content, Mapping):
         raise CoCoError(f"a spec is a table of keys, not {type(content).__name__}")
-    _refuse_unknown(content, [*TOP, *SECTIONS, "options"], "")
+    refuse_unknown(content, [*TOP, *SECTIONS, "options"], "")
     _refuse_missing(content, "")
     found: dict[str, Any] = {k: check(content[k], k) for k, check in TOP.items() if k in content}
     for name, (section, checks) in SECTIONS.items():
         given = content.get(name, {})
         if not isinstance(given, Mapping):
             raise CoCoError(f"{name} must be a section, [{name}], not {given!r}")
-        _refuse_unknown(given, list(checks), f"{name}.")
+        refuse_unknown(given, list(checks), f"{name}.")
         _refuse_missing(given, name)
         values = {key: checks[key](value, f"{name}.{key}") for key, value in given.items()}
         found[name] = section(**{"names": ()} | values) if section is Models else section(**values)
@@ -315,14 +282,6 @@ def _with_own(models: Models) -> Models:
     if not names:
         raise CoCoError("models.names is missing; name at least one model")
     return replace(models, names=names)
-
-
-def _refuse_unknown(given: Mapping[str, Any], known: list[str], prefix: str) -> None:
-    for key in given:
-        if key not in known:
-            near = get_close_matches(str(key), known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-            raise CoCoError(f"unknown key {prefix}{key}; {hint}")
 
 
 def _refuse_missing(given: Mapping[str, Any], section: str) -> None:
