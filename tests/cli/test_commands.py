@@ -88,6 +88,18 @@ def test_long_tables_are_answered_part_by_part(run, table, frame, model, tmp_pat
     assert parts.read_text() == whole.read_text()
 
 
+@pytest.mark.parametrize("command", ["predict", "embed"])
+def test_columns_that_tell_a_model_nothing_are_told(run, table, frame, model, tmp_path, command):
+    path = tmp_path / "new.csv"
+    frame.assign(city="Atlantis", size="").to_csv(path, index=False)
+    said = run(command, model, path).stderr
+    assert "note: no row has a category that training had: city (such as 'Atlantis')\n" in said
+    assert "note: no row has a value of what the model uses: size\n" in said
+    assert run(command, model, table).stderr == ""
+    frame[:1].assign(size="").to_csv(path, index=False)
+    assert run(command, model, path).stderr == ""
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".tsv", ".csv.gz"])
 def test_embed_writes_the_embedding_in_any_format(run, table, frame, model, tmp_path, suffix):
     out = tmp_path / f"e{suffix}"

@@ -303,3 +303,27 @@ def test_an_empty_column_of_a_wide_table_is_left_out_and_named(wide, csv):
 def test_names_are_not_taken_for_markup(wide, csv):
     result = run(csv(wide.rename(columns={"ours": "[red]ours[/]"})))
     assert "[red]ours[/]" in result.output
+
+
+def test_rows_of_failed_runs_have_no_fold(long, csv):
+    lost = (long["dataset"] == "table 3") & (long["model"] == "theirs")
+    failed = long.assign(score=long["score"].mask(lost), fold=long["fold"].mask(lost))
+    result = run(csv(failed), "--missing", "worst", "--json")
+    assert "8 rows have neither fold nor score" in result.stderr
+    found, expected = json.loads(result.stdout), compare_models(long[~lost], missing="worst")
+    assert found["filled"] == [["table 3", "theirs"]]
+    assert found["p_values"]["ours"] == pytest.approx(expected.p_values["ours"].to_dict())
+    assert "'theirs' on 'table 3'" in refusal(csv(failed))
+
+
+def test_a_dataset_on_which_all_failed_is_not_forgotten(long, csv):
+    lost = long["dataset"] == "table 3"
+    failed = long.assign(score=long["score"].mask(lost), fold=long["fold"].mask(lost))
+    result = run(csv(failed), "--missing", "drop_datasets", "--json")
+    assert json.loads(result.stdout)["dropped"] == ["table 3"]
+
+
+def test_a_score_without_a_fold_is_refused(long, csv):
+    assert "row 6 has nothing in the column 'fold'" in refusal(
+        csv(with_cell(long, 5, "fold", None))
+    )

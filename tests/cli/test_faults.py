@@ -181,7 +181,8 @@ def test_a_full_disk_is_told_and_leaves_nothing(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    first = [model, table] if command == "predict" else [table, "--target", "kind", "--epochs", 1]
+    learning = [table, "--target", "kind", "--drop", "id", "--epochs", 1]
+    first = [model, table] if command == "predict" else learning
     suffix = {"fit": ".coco", "report": ".html"}.get(command, ".csv")
     line = refused(command, *first, "--out", tmp_path / f"x{suffix}")
     assert "the disk is full" in line
@@ -192,7 +193,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(
 def test_ctrl_c_stops_at_once_and_leaves_nothing(table, tmp_path, command):
     name = "m.html" if command == "report" else "m.coco"
     out = [] if command == "evaluate" else ["--out", str(tmp_path / name)]
-    args = [command, str(table), "--target", "kind", "--epochs", "1000000", *out]
+    args = [command, str(table), "--target", "kind", "--drop", "id", "--epochs", "1000000", *out]
     code = (
         "import sys, cocoloss.training.trainer as t\n"
         "run = t._run_epoch\n"

@@ -250,3 +250,30 @@ def test_a_column_without_a_value_is_called_so(run, german, tmp_path):
     german.assign(leer="").to_csv(tmp_path / "t.csv", index=False)
     args = ("fit", tmp_path / "t.csv", "--target", "Art", "--out", tmp_path / "m.coco")
     assert "leer (no value)" in run(*args, "--drop", "Nr", "--day-first", *FAST).stdout
+
+
+def test_whole_numbers_that_name_the_rows_are_told(run, german, tmp_path):
+    path = tmp_path / "kunden.csv"
+    numbers = {"Kunden-Nr": range(100_001, 100_001 + N), "rowId": range(N), "Breite": range(N)}
+    german[["Filiale", "Art"]].assign(**numbers).to_csv(path, index=False)
+    asked = ("fit", path, "--target", "Art", "--out", tmp_path / "m.coco", *FAST)
+    said = run(*asked).stderr
+    assert "name is that of an identifier: Kunden-Nr, rowId; say --drop COLUMN" in said
+    dropped = run(*asked, "--drop", "Kunden-Nr", "--drop", "rowId")
+    assert "identifier" not in dropped.stderr
+
+
+def test_that_drop_can_be_repeated_is_in_the_help(run):
+    assert "Leave a column out; repeatable." in run("fit", "--help").stdout
+
+
+def test_text_among_numbers_is_not_said_to_be_against_the_style_of_training(
+    refused, german, fitted, tmp_path
+):
+    path = tmp_path / "new.csv"
+    english = german.assign(Preis="1,234.50 EUR", Anteil="0.5", Umsatz="7730")
+    english.loc[3, "Umsatz"] = "viel"
+    english.to_csv(path, index=False)
+    said = refused("predict", fitted[1], path)
+    assert "column 'Umsatz' held numbers in training and is to hold numbers (written as" in said
+    assert "now, but holds 'viel'" in said

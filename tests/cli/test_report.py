@@ -61,4 +61,4 @@ def test_a_cell_that_only_the_test_rows_have_is_read_as_fit_would(run, frame, tm
     path, out = tmp_path / "t.csv", tmp_path / "r.html"
     frame.assign(size=size).drop(columns="id").to_csv(path, index=False)
     report(run, path, out)
-    assert "(other text is a gap)" in out.read_text()
+    assert "(other text is a gap, " in out.read_text()

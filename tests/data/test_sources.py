@@ -1,6 +1,7 @@
 """Folders, files and bundled tables as sources."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -54,8 +55,31 @@ def test_other_tables_are_read_like_any_file(folder):
 def test_a_schema_may_name_another_target(folder):
     (folder / "schema.json").write_text('{"codes": {"target": "zip"}}')
     table = FolderSource(folder).load("codes")
-    assert table.y.tolist() == ["7", "8", "7", "NA"]
+    assert table.y.tolist() == [7, 8, 7]
+    assert table.n_left_out == 1
     assert list(table.X.columns) == ["size", "target"]
+
+
+def test_naming_the_target_does_not_change_how_a_table_is_read(tmp_path):
+    path = tmp_path / "q.csv"
+    path.write_text("a,b,kind\n1.5,NA,x\n?,2,y\n3,4,x\n4,5,y\n")
+    (tmp_path / "schema.json").write_text('{"q": {"target": "kind"}}')
+    table = FolderSource(tmp_path).load("q")
+    assert [dtype.kind for dtype in table.X.dtypes] == ["f", "f"]
+    assert table.fingerprint == load_source(f"file:{path}#kind").load("q").fingerprint
+
+
+@pytest.mark.parametrize("schema", [None, "{}", '{"t": {"target": "target"}}'])
+def test_text_counts_as_categorical_where_nothing_is_said(tmp_path, schema):
+    rows = [f"{i},{'ab'[i % 2]},{i} EUR,0{i % 9 + 1}.12.2024,Note {i},{i % 2}" for i in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["size,city,price,day,note,target", *rows]))
+    if schema is not None:
+        (tmp_path / "schema.json").write_text(schema)
+    table = FolderSource(tmp_path).load("t")
+    assert table.categorical == ("city",)
+    assert table.X["city"].tolist()[:2] == ["a", "b"]
+    assert not isinstance(table.X["city"].dtype, pd.CategoricalDtype)
+    assert table.rows([0, 1]).categorical == ("city",)
 
 
 @pytest.mark.parametrize(
@@ -84,12 +108,27 @@ def test_a_damaged_table_gives_one_line_and_the_others_load(folder, change, said
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"codes": []}', '{"codes": {"categorical": "zip"}}', '{"codes": 3}']
+    ("text", "said"),
+    [
+        ("{", "not readable as JSON"),
+        ("[]", 'must look like {"TABLE": {"target": "COLUMN"}}'),
+        ('{"codes": []}', "says [] of 'codes'"),
+        ('{"codes": "kind"}', 'says "kind" of \'codes\'; it must look like {"TABLE": {"target"'),
+        ('{"codes": {"categorical": "zip"}}', "'categorical' of 'codes' must be a list of columns"),
+        ('{"codes": {"target": 3}}', "'target' of 'codes' must be the name of a column, got 3"),
+        ('{"codes": {"target_classes": []}}', "must be each class with its number of rows"),
+        (
+            '{"codes": {"targt": "zip"}}',
+            "says 'targt' of 'codes', which means nothing; did you mea",
+        ),
+        ('{"codes": {"xyz": 1}}', "there are 'categorical', 'target', 'target_classes'"),
+    ],
 )
-def test_a_schema_that_cannot_be_read_is_said(folder, text):
+def test_a_schema_that_cannot_be_read_is_said(folder, text, said):
     (folder / "schema.json").write_text(text)
-    with pytest.raises(CoCoError, match=r"schema\.json"):
+    with pytest.raises(CoCoError, match=re.escape(said)) as caught:
         FolderSource(folder)
+    assert str(folder / "schema.json") in str(caught.value)
 
 
 def test_a_folder_that_is_none_is_said(tmp_path):
@@ -116,10 +155,20 @@ def test_unknown_names_are_guessed(folder):
 
 def test_a_table_without_target_is_to_be_listed(folder):
     (folder / "plain.csv").write_text("a,b\n1,x\n2,y\n3,x\n")
-    with pytest.raises(
-        CoCoError, match=r"plain has no column 'target'; name the one .* schema\.json"
-    ):
+    shape = '{"plain": {"target": "COLUMN"}}; the columns are \'a\', \'b\''
+    said = f"plain has no column 'target'; say which one has its classes in {folder}/schema.json: "
+    with pytest.raises(CoCoError, match=re.escape(said + shape)):
         FolderSource(folder).load("plain")
+
+
+def test_a_table_whose_name_is_misspelt_in_the_schema_is_pointed_out(folder):
+    (folder / "plain.csv").write_text("a,b\n1,x\n2,y\n3,x\n")
+    (folder / "schema.json").write_text('{"plian": {"target": "b"}, "mor": {}}')
+    with pytest.raises(CoCoError, match="it says so of 'plian', which is no table there"):
+        FolderSource(folder).load("plain")
+    with pytest.warns(UserWarning, match="says nothing of more, but of 'mor'"):
+        FolderSource(folder).load("more")
+    assert FolderSource(folder).load("zipped").n_rows == 3
 
 
 def test_a_file_is_a_source_of_one(folder):
@@ -187,6 +236,6 @@ def test_rows_without_a_class_are_left_out_and_counted(tmp_path):
 
 def test_a_table_that_is_read_to_the_letter_has_a_class_in_every_row(tmp_path):
     (tmp_path / "gaps.csv").write_text("a,target\n1,x\n2,\n3,y\n4,x\n")
-    (tmp_path / "schema.json").write_text('{"gaps": {}}')
+    (tmp_path / "schema.json").write_text('{"gaps": {"categorical": []}}')
     (check,) = check_tables(load_source(f"folder:{tmp_path}"))
     assert "has no class in 1 of 4 rows" in check.problem

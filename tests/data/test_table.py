@@ -37,7 +37,7 @@ def test_listed_columns_become_unordered_categories():
     assert table.categorical == ("rank", "count")
     assert not table.X["rank"].cat.ordered
     assert not table.X["count"].cat.ordered
-    assert make_table("t", FRAME.assign(rank=ordered), "kind").categorical == ("rank",)
+    assert make_table("t", FRAME.assign(rank=ordered), "kind").categorical == ("city", "rank")
     assert not make_table("t", FRAME.assign(rank=ordered), "kind").X["rank"].cat.ordered
 
 

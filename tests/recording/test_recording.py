@@ -400,9 +400,27 @@ def test_columns_are_recorded_with_how_they_were_read():
     assert record.to_dict()["dropped_columns"] == record.dropped_columns
 
 
+def test_gaps_and_rows_left_out_are_recorded():
+    rng = np.random.default_rng(0)
+    n = 60
+    table = pd.DataFrame(
+        {"size": rng.normal(size=n), "city": rng.choice(["Bern", "Oslo"], n), "age": range(n)}
+    )
+    table.loc[:6, "size"] = np.nan
+    table.loc[50:, "city"] = ""
+    fitted = CoCoClassifier(**SMALL)
+    record = record_fit(fitted, table, np.arange(n) % 2, n_snapshots=2, n_left_out=4)
+    assert record.column_gaps == {"size": 7, "city": 10}
+    assert record.n_left_out == 4
+    assert record.to_dict()["column_gaps"] == {"size": 7, "city": 10}
+    with pytest.raises(CoCoError, match="n_left_out"):
+        record_fit(fitted, table, np.arange(n) % 2, n_left_out=-1)
+
+
 def test_of_a_transformer_of_ones_own_no_columns_are_known(wine):
     record = record_fit(CoCoClassifier(preprocess=StandardScaler(), **SMALL), *wine, n_snapshots=2)
     assert record.column_kinds == {}
+    assert record.column_gaps == {}
     plain = record_fit(CoCoClassifier(preprocess=None, **SMALL), *wine, n_snapshots=2)
     assert set(plain.column_kinds.values()) == {"number"}
 

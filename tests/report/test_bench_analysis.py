@@ -219,6 +219,7 @@ def test_wins_by_character_are_counted_one_by_one():
         assert line.ties == sum(ours == theirs for ours, theirs in pairs)
         assert line.n_datasets == line.wins + line.ties + line.losses
     assert found.groupby("other")["n_datasets"].sum().to_dict() == {"a": 38, "b": 39}
+    assert found.groupby("other")["n_tables"].sum().to_dict() == {"a": 39, "b": 39}
 
 
 def test_the_trend_is_least_squares_and_spearman(store):

@@ -188,6 +188,14 @@ def test_a_dataset_opens_to_its_folds_arguments_time_and_memory(open_page, findi
     assert button.get_attribute("aria-expanded") == "false"
 
 
+def test_what_opens_has_the_width_of_the_page_however_few_the_models(open_page, path):
+    page = open_page(path, width=1300)
+    table = page.locator(DATASETS).last
+    table.locator(".open").first.click()
+    room = table.evaluate("(table) => table.parentElement.clientWidth")
+    assert table.locator(".within").evaluate("(part) => part.clientWidth") > 0.9 * room
+
+
 def test_a_dataset_with_a_failure_says_why(open_page, path):
     page = open_page(path)
     page.locator(f"{DATASETS} tbody tr", has_text="table-05").first.locator(".open").click()

@@ -487,6 +487,26 @@ def test_columns_are_told_with_how_they_were_read_and_why_others_were_not(
     assert panel.locator("details").count() == 0
 
 
+def test_gaps_and_rows_left_out_are_told(cancer):
+    gaps = dataclasses.replace(
+        cancer.record,
+        column_kinds={"age": "number", "city": "category"},
+        column_notes={"city": "3 values"},
+        column_gaps={"age": 1, "city": 1200},
+        n_train=2000,
+        n_test=1000,
+        n_left_out=12,
+    )
+    page = run_report(gaps)
+    assert "2 of them have gaps: 1,201 cells in all, 20.0\u202f%." in page
+    assert "(1 gap)" in page
+    assert "(3 values, 1,200 gaps)" in page
+    assert "12 more rows were left out for want of a class." in page
+    plain = run_report(cancer.record)
+    assert "There are no gaps." in plain
+    assert "left out for want" not in plain
+
+
 def test_a_long_list_of_columns_is_folded(open_page, report):
     panel = open_page(report("cancer")).locator(".columns")  # thirty numbers
     assert panel.locator("dl").is_hidden()

@@ -150,7 +150,8 @@ def test_dropping_drops_the_folds_as_well():
 
 def test_refuses_when_too_little_is_left():
     frame = gappy(n=3, gaps=((0, "a"), (1, "a"), (2, "b")))
-    with pytest.raises(CoCoError, match=r"3 of 3 datasets.*lacks most, 'a' \(2 missing\)"):
+    said = r"3 of 3 datasets.*lacks most, 'a' \(2 missing\), or choose missing='worst'"
+    with pytest.raises(CoCoError, match=said):
         compare(frame, missing="drop_datasets")
 
 

@@ -30,9 +30,12 @@ class AccuracyAnalysis:
     dispersity : tuple of Ranking or NotRanked
         By dispersity on test rows, of models that have an embedding.
     scores, spreads : DataFrame, datasets x models
-        Mean and standard deviation of the balanced accuracy over folds.
+        Mean and standard deviation of the balanced accuracy over the folds that there are.
+    partial : DataFrame, datasets x models
+        Where a model lacks some of the folds; there it is not compared with others.
     measures : DataFrame
-        One line per model: means of all measures over datasets.
+        One line per model: means of all measures over the datasets that it has all folds of, and
+        ``n_datasets``, how many these are.
     wins : DataFrame
         See :func:`wins_by_character`; empty if nothing is known of the tables.
     trends : tuple of Trend
@@ -43,6 +46,7 @@ class AccuracyAnalysis:
     dispersity: tuple[Ranking | NotRanked, ...]
     scores: "pd.DataFrame"
     spreads: "pd.DataFrame"
+    partial: "pd.DataFrame"
     measures: "pd.DataFrame"
     wins: "pd.DataFrame"
     trends: tuple[Trend, ...] = ()
@@ -72,6 +76,7 @@ def analyse_accuracy(findings: Findings, missing: str = "drop_datasets") -> Accu
     cells = rows.groupby(["dataset", "model"], sort=False)["balanced_accuracy"]
     with_results = [model for model in models if (rows["model"] == model).any()]
     scores = cells.mean().unstack().reindex(columns=with_results).sort_index()
+    partial = _partial(cells, scores)
     rankings = _rankings(rows, models, missing)
     reference = next((r.reference for r in rankings if isinstance(r, Ranking)), None)
     return AccuracyAnalysis(
@@ -79,8 +84,9 @@ def analyse_accuracy(findings: Findings, missing: str = "drop_datasets") -> Accu
         dispersity=_dispersity(rows, models, missing),
         scores=scores,
         spreads=cells.std().unstack().reindex(index=scores.index, columns=scores.columns),
-        measures=_measures(rows, with_results),
-        wins=wins_by_character(scores, findings.characters, reference),
+        partial=partial,
+        measures=_measures(rows, scores.notna() & ~partial),
+        wins=wins_by_character(scores.mask(partial), findings.characters, reference),
         trends=analyse_trends(rows) if findings.kind == "imbalance" else (),
     )
 
@@ -137,11 +143,20 @@ def _dispersity(rows: Any, models: list[str], missing: str) -> tuple[Ranking | N
     )
 
 
-def _measures(rows: Any, models: list[str]) -> Any:
-    """Return means over folds, then over datasets, of each measure."""
+def _partial(cells: Any, scores: Any) -> Any:
+    """Return where a model has fewer folds than there are of the dataset, but some."""
+    n_folds = cells.count().unstack().reindex(index=scores.index, columns=scores.columns)
+    return (n_folds > 0) & n_folds.lt(n_folds.max(axis=1), axis=0)
+
+
+def _measures(rows: Any, whole: Any) -> Any:
+    """Return means over folds, then over the datasets that a model has as a whole."""
     kept = rows.select_dtypes("number").columns.difference(["fold", "task_seconds", "class_ratio"])
     per_dataset = rows.groupby(["model", "dataset"], sort=False)[list(kept)].mean()
-    return per_dataset.groupby("model", sort=False).mean().reindex(models)
+    there = [(m, d) for m in whole.columns for d in whole.index[whole[m]]]
+    per_dataset = per_dataset[per_dataset.index.isin(there)]
+    means = per_dataset.groupby("model", sort=False).mean().reindex(whole.columns)
+    return means.assign(n_datasets=whole.sum())
 
 
 ANALYSES: Mapping[str, Callable[[Findings, str], Analysis]] = {

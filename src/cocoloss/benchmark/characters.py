@@ -31,17 +31,18 @@ def wins_by_character(scores: Any, characters: Any, reference: str | None) -> An
     Returns
     -------
     DataFrame
-        With the columns character, bin, other, n_datasets, wins, ties, losses. Bins without a
-        dataset are left out, and characters that nothing is known of.
+        With the columns character, bin, n_tables, other, n_datasets, wins, ties, losses.
+        ``n_tables`` are in the bin, ``n_datasets`` of them have a score of both models. Bins
+        without a dataset are left out, and characters that nothing is known of.
 
     Examples
     --------
     >>> import pandas as pd
     >>> scores = pd.DataFrame({"coco": [0.9, 0.8], "rf": [0.8, 0.8]}, index=["a", "b"])
     >>> wins_by_character(scores, pd.DataFrame({"n_classes": [2, 5]}, index=["a", "b"]), "coco")
-      character            bin other  n_datasets  wins  ties  losses
-    0   classes        below 3    rf           1     1     0       0
-    1   classes  3 to under 10    rf           1     0     1       0
+      character            bin  n_tables other  n_datasets  wins  ties  losses
+    0   classes        below 3         1    rf           1     1     0       0
+    1   classes  3 to under 10         1    rf           1     0     1       0
     """
     import pandas as pd  # noqa: PLC0415 - heavy
 
@@ -55,11 +56,11 @@ def wins_by_character(scores: Any, characters: Any, reference: str | None) -> An
             for number, label in enumerate(_labels(edges, write)):
                 chosen = scores[places == number]
                 lines += [
-                    [title, label, other, *_count(chosen[reference], chosen[other])]
+                    [title, label, len(chosen), other, *_count(chosen[reference], chosen[other])]
                     for other in scores.columns
                     if other != reference and len(chosen)
                 ]
-    columns = ["character", "bin", "other", "n_datasets", "wins", "ties", "losses"]
+    columns = ["character", "bin", "n_tables", "other", "n_datasets", "wins", "ties", "losses"]
     return pd.DataFrame(lines, columns=columns)
 
 

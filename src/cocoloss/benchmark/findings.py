@@ -56,6 +56,8 @@ class Findings:
         Of all tasks, trials too.
     n_tasks : int
         That are done.
+    n_planned : int
+        That there can be at most: points of the tuning that come up again are computed once.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Findings:
     places: tuple[Mapping[str, Any], ...]
     core_seconds: float
     n_tasks: int
+    n_planned: int
 
 
 def read_findings(store: Store, names: tuple[str, ...] = ()) -> list[Findings]:
@@ -155,6 +158,7 @@ def _read(store: Store, runs: list[dict[str, Any]]) -> Findings:
         places=tuple(vars(places[digest]) for digest in sorted(used) if digest in places),
         core_seconds=float(counts["seconds"].sum()),
         n_tasks=int(counts["n"].sum()),
+        n_planned=int(planned["tasks"].sum()),
     )
 
 

@@ -135,6 +135,8 @@ def rank(
     table["model"] = table["model"].cat.set_categories(there)
     table = table.sort_values(["dataset", "model", "fold"], kind="stable")
     table["model"] = table["model"].astype(object)
+    if missing == "drop_datasets" and (reason := _too_few(table)):
+        return without(reason)
     options: dict[str, Any] = {
         "higher_is_better": higher_is_better,
         "missing": missing,
@@ -170,6 +172,21 @@ def rank(
         reference,
         printed if printed and set(there) == set(printed.ranks) else None,
         tuple(notes),
+    )
+
+
+def _too_few(table: Any) -> str:
+    """Say why dropping datasets leaves too few, in words of the report; "" if it does not."""
+    n_folds = table.groupby(["dataset", "model"])["fold"].nunique().unstack()
+    whole = n_folds.eq(table.groupby("dataset")["fold"].nunique(), axis=0)
+    n_whole = int(whole.all(axis=1).sum())
+    if len(whole) < 2 or n_whole > 1:
+        return ""
+    most, n_most = (~whole).sum().idxmax(), int((~whole).sum().max())
+    return (
+        f"{len(whole) - n_whole} of {len(whole)} datasets lack the full result of some model, "
+        f"which leaves too few to compare on; {most} lacks most ({n_most} missing). With "
+        f"`bench report --missing worst` a model comes last where its result is missing."
     )
 
 

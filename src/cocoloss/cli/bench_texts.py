@@ -29,7 +29,9 @@ def say_what_is_left(session: "Session", workers: int | None) -> None:
         click.echo("\r\x1b[K", nl=False, err=True)
     spec, plan = session.plan.spec, session.plan
     n_models = len({unit.model for unit in plan.units})
-    click.echo(f"{spec.name}: {n_models} models on {len(plan.infos)} tables")
+    n_tables = len(plan.infos)
+    models = f"{n_models} model{'' if n_models == 1 else 's'}"
+    click.echo(f"{spec.name}: {models} on {n_tables} table{'' if n_tables == 1 else 's'}")
     click.echo(left_line(plan.n_tasks, session.left, workers))
     click.echo(f"results: {session.store.name}")
 

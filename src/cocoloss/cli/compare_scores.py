@@ -68,15 +68,18 @@ def _long(frame: "pd.DataFrame", found: dict[str, str | None], score: str | None
     roles = {dataset: "dataset", found["model"]: "model", chosen: "score"}
     if found["fold"] is not None:
         roles[found["fold"]] = "fold"
+    failed = frame[chosen].isna()  # `bench export` gives the fold of finished tasks only
     for column, role in roles.items():
         if role != "score":
-            _check_named(frame, str(column))
+            _check_named(frame, str(column), but=failed if role == "fold" else None)
     rows = [f"row {row}" for row in range(1, len(frame) + 1)]
     scores = frame[list(roles)].assign(**{chosen: _numbers(frame, chosen, rows)})
     scores = scores.rename(columns=roles)
     counts = scores.groupby("model", sort=False)["score"].count()
     _note_empty(list(counts.index[counts == 0]))
     scores = scores[scores["model"].isin(counts.index[counts > 0])]
+    if "fold" in scores.columns:
+        scores = _without_failures(scores)
     _check_enough(list(counts.index[counts > 0]), list(scores["dataset"].unique()), dataset)
     return scores
 
@@ -162,8 +165,27 @@ def _numbers(frame: "pd.DataFrame", column: str, rows: Sequence[str]) -> Any:
     return values.astype(float)
 
 
-def _check_named(frame: "pd.DataFrame", column: str) -> None:
-    without = frame[column].isna().to_numpy()
+def _without_failures(scores: "pd.DataFrame") -> "pd.DataFrame":
+    """Leave out rows that have neither fold nor score: they say that a run failed."""
+    import pandas as pd  # noqa: PLC0415 - heavy
+
+    failed = scores["fold"].isna()
+    if not failed.any():
+        return scores
+    n = int(failed.sum())
+    saying.note(
+        f"{n} {'row has' if n == 1 else 'rows have'} neither fold nor score: taken for failed runs"
+    )
+    kept = scores[~failed]
+    # A dataset on which all failed stays, as one that lacks every result.
+    lost = scores[failed & ~scores["dataset"].isin(kept["dataset"])].drop_duplicates("dataset")
+    return pd.concat([kept, lost.assign(fold=0)]) if len(lost) else kept
+
+
+def _check_named(frame: "pd.DataFrame", column: str, but: Any = None) -> None:
+    """Refuse a row without a name, but for some."""
+    unnamed = frame[column].isna()
+    without = (unnamed if but is None else unnamed & ~but).to_numpy()
     if without.any():
         raise CoCoError(
             f"row {int(without.argmax()) + 1} has nothing in the column {column!r}; fill it in, or "

@@ -24,12 +24,15 @@ class Labelled(NamedTuple):
         Of the file.
     preprocess : "auto" or TablePreprocessor
         The argument of an estimator that reads the columns as the user, or the file, says.
+    n_left_out : int
+        Rows without a class that the file has besides.
     """
 
     X: "pd.DataFrame"
     y: "pd.Series[Any]"
     name: str
     preprocess: Any = "auto"
+    n_left_out: int = 0
 
     def settled(self) -> "pd.DataFrame":
         """Return the columns with their kinds decided, so that no part is read differently."""
@@ -66,6 +69,7 @@ class LabelledFile(NamedTuple):
     def read(self) -> Labelled:
         """Return the table and its target; say what was read."""
         from cocoloss.data import find_writing, read_table, split_target  # noqa: PLC0415 - heavy
+        from cocoloss.data.identifiers import find_identifiers  # noqa: PLC0415
         from cocoloss.exceptions import CoCoError  # noqa: PLC0415
         from cocoloss.preprocessing import TablePreprocessor  # noqa: PLC0415
 
@@ -90,11 +94,18 @@ class LabelledFile(NamedTuple):
                 f"read as numbers, though some begin with 0: {some_of(written.codes)}; say "
                 f"--categorical COLUMN if they are codes, --drop COLUMN if they only name the rows"
             )
+        named = [name for name in find_identifiers(X) if name not in written.codes]
+        if named:
+            note(
+                f"used as numbers, though no two are equal and the name is that of an identifier: "
+                f"{some_of(named)}; say --drop COLUMN if they only name the rows"
+            )
         given: dict[str, Any] = {"categorical_features": categorical, "day_first": self.day_first}
         if written.decimal == "," or how.get("decimal"):
             given["decimal"] = written.decimal
         given = {name: value for name, value in given.items() if value not in ([], None)}
-        return Labelled(X, y, file.name, TablePreprocessor(**given) if given else "auto")
+        preprocess = TablePreprocessor(**given) if given else "auto"
+        return Labelled(X, y, file.name, preprocess, len(frame) - len(y))
 
 
 def labelled_file(command: Command) -> Command:
@@ -125,7 +136,9 @@ def labelled_file(command: Command) -> Command:
             metavar="COLUMN",
             help="Take a column for categories, though it holds numbers; repeatable.",
         ),
-        click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out."),
+        click.option(
+            "--drop", multiple=True, metavar="COLUMN", help="Leave a column out; repeatable."
+        ),
         click.option("--target", required=True, metavar="COLUMN", help="The column to predict."),
         table_file,
     )

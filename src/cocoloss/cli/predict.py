@@ -11,6 +11,8 @@ from cocoloss.cli import options, saying
 if TYPE_CHECKING:
     import pandas as pd
 
+    from cocoloss.preprocessing.coverage import Coverage
+
 CHUNK_NUMBERS = 2**20  # numbers of a table held at once; embeddings and answers come on top
 FEWEST_ROWS = 1000
 Part = TypeVar("Part")
@@ -114,6 +116,7 @@ def _answer_rows(
     from cocoloss.data import iter_columns, iter_tables, write_table  # noqa: PLC0415 - heavy
     from cocoloss.estimators import load  # noqa: PLC0415
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+    from cocoloss.preprocessing.coverage import Coverage  # noqa: PLC0415
 
     if out is not None:
         options.check_out(out, [model, file])
@@ -124,6 +127,12 @@ def _answer_rows(
             raise CoCoError(f"{option} is not for this model: its head has no {method}")
     width = max(classifier.n_features_in_, classifier.layer_sizes_[0], 1)
     rows = max(FEWEST_ROWS, CHUNK_NUMBERS // width)
+    coverage = Coverage(classifier.preprocessor_)
+
+    def answered(part: "pd.DataFrame") -> "pd.DataFrame":
+        answers = answer(classifier, part)  # first, as it refuses what cannot be read
+        coverage.see(part)
+        return answers
 
     def answers() -> Iterator["pd.DataFrame"]:
         import pandas as pd  # noqa: PLC0415
@@ -132,13 +141,13 @@ def _answer_rows(
         reading = _read_as_in_training(classifier.preprocessor_, file, how, text)
         parts = iter_tables(file, rows=rows, text=text, **reading)
         if not keep:
-            yield from (answer(classifier, part) for part in _ahead(parts))
+            yield from (answered(part) for part in _ahead(parts))
             return
         # Read a second time, to the letter: what the model takes for a number is copied as text.
         copies = iter_columns(file, list(dict.fromkeys(keep)), rows=rows, **how)
         for part, copy in _ahead(zip(parts, copies, strict=True)):
             copied = copy.set_axis(part.index)
-            yield pd.concat([copied, answer(classifier, part)], axis=1)
+            yield pd.concat([copied, answered(part)], axis=1)
 
     with saying.notes_for_warnings(advice=saying.ADVICE):
         if out is None:
@@ -147,6 +156,15 @@ def _answer_rows(
         else:
             n_rows = write_table(answers(), out)
             click.echo(f"wrote {out} ({n_rows:,} rows)", err=True)
+    _note_what_tells_nothing(coverage)
+
+
+def _note_what_tells_nothing(coverage: "Coverage") -> None:
+    if coverage.unknown:
+        shown = [f"{name} (such as {value!r})" for name, value in coverage.unknown.items()]
+        saying.note(f"no row has a category that training had: {saying.some_of(shown)}")
+    if coverage.empty and coverage.n_rows > 1:  # a gap in a single row is nothing special
+        saying.note(f"no row has a value of what the model uses: {saying.some_of(coverage.empty)}")
 
 
 def _ahead(parts: Iterator[Part]) -> Iterator[Part]:

@@ -50,7 +50,14 @@ def report(
         # Columns are read once, as `fit` reads them: the rows to learn from may lack the cell that
         # tells a kind.
         X = table.settled()
-        record = record_fit(estimator, X, table.y, data_name=table.name, random_state=training.seed)
+        record = record_fit(
+            estimator,
+            X,
+            table.y,
+            data_name=table.name,
+            n_left_out=table.n_left_out,
+            random_state=training.seed,
+        )
         record = _with_columns_as_read(record, table)
     write_run_report(record, out)
     if as_json:

@@ -27,6 +27,8 @@ COMMANDS = {
     "demo": ("cocoloss.cli.demo", "Compare models on two data sets and write a report."),
 }
 TRACEBACK = "COCOLOSS_TRACEBACK"
+# A group without a command, whose message is its help; click 8.1 prints that by itself.
+NO_COMMAND: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 INTERRUPTED = 130  # what shells expect after Ctrl-C
 
 
@@ -65,6 +67,9 @@ class OneLineErrors(click.Group):
         """Run a command; whatever it refuses is one line on standard error."""
         try:
             code = super().main(*args, **options | {"standalone_mode": False})
+        except NO_COMMAND as error:
+            click.echo(error.format_message())
+            code = 0
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "cocoloss"
             _end(f"{error.format_message()} (see {path} --help)", error.exit_code)

@@ -2,8 +2,11 @@
 
 import json
 import os
+import warnings
 from collections import Counter
+from difflib import get_close_matches
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from cocoloss.data.names import did_you_mean, listed
@@ -13,7 +16,14 @@ from cocoloss.exceptions import CoCoError
 
 SCHEMA = "schema.json"
 INDEX = "index"
+LONGEST_VALUE = 60  # characters of it in a message
 TARGET = "target"
+KEYS = {"categorical": list, TARGET: str, "target_classes": dict}  # of an entry, all optional
+EXPECTED = {
+    list: "a list of columns",
+    str: "the name of a column",
+    dict: "each class with its number of rows",
+}
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".arff")
 
 
@@ -27,11 +37,11 @@ class FolderSource:
                       "target": "class",
                       "target_classes": {"good": 700, "bad": 300}}}
 
-    A table listed there is read to the letter: its categorical columns and its classes are text,
-    even in digits; in delimited files the first row is the header and an empty cell is the only
-    gap. ``target`` is the column of the classes, ``"target"`` by default. ``target_classes``, if
-    given, is checked. Any other table is read as :func:`cocoloss.data.read_table` reads it, and
-    its rows without a class are left out.
+    All three are optional. ``target`` is the column of the classes, ``"target"`` by default.
+    ``target_classes``, if given, is checked. A table with a list ``categorical``, be it empty, is
+    read to the letter: these columns and its classes are text, even in digits; in delimited files
+    the first row is the header and an empty cell is the only gap. Any other table is read as
+    :func:`cocoloss.data.read_table` reads it, and its rows without a class are left out.
 
     Parameters
     ----------
@@ -41,7 +51,8 @@ class FolderSource:
     Raises
     ------
     CoCoError
-        If there is no such folder, it has no tables, or its schema cannot be read.
+        If there is no such folder, it has no tables, or its schema cannot be read or says what
+        is not understood.
 
     Examples
     --------
@@ -76,17 +87,43 @@ class FolderSource:
         if name not in self._files:
             guess = did_you_mean(str(name), self._files)
             raise CoCoError(f"the folder {self.path} has no table {name!r}{guess}")
-        path = self._files[name]
-        entry = self._schema.get(name)
-        if entry is None:
-            frame = _checked(read_table(path), TARGET, name)
-            return make_table(name, frame, TARGET, missing="drop")
-        target, categorical = entry.get("target", TARGET), entry.get("categorical", [])
-        text = dict.fromkeys([*categorical, target])
-        frame = read_table(path, header=True, text=list(text), missing=[""])
-        table = make_table(name, frame, target, categorical=categorical)
+        entry = self._schema.get(name, {})
+        target = entry.get(TARGET, TARGET)
+        if "categorical" in entry:
+            categorical = entry["categorical"]
+            text = dict.fromkeys([*categorical, target])
+            frame = read_table(self._files[name], header=True, text=list(text), missing=[""])
+            table = make_table(name, frame, target, categorical=categorical)
+        else:
+            frame = read_table(self._files[name])
+            self._check_says_target(name, frame)
+            table = make_table(name, frame, target, missing="drop")
         _check_classes(table, entry.get("target_classes"))
         return table
+
+    def _check_says_target(self, name: str, frame: Any) -> None:
+        """Refuse a table that neither the schema nor a column's name says the classes of."""
+        other = self._misspelt(name)
+        if TARGET not in frame.columns and TARGET not in self._schema.get(name, {}):
+            raise CoCoError(
+                f"{name} has no column {TARGET!r}; say which one has its classes in "
+                f'{self.path / SCHEMA}: {{"{name}": {{"target": "COLUMN"}}}}'
+                f"{f' (it says so of {other!r}, which is no table there)' if other else ''}; "
+                f"the columns are {listed(list(frame.columns))}"
+            )
+        if other:
+            warnings.warn(
+                f"{self.path / SCHEMA} says nothing of {name}, but of {other!r}, which is no table "
+                f"there; is it misspelt?",
+                stacklevel=3,
+            )
+
+    def _misspelt(self, name: str) -> str | None:
+        """Return the name that the schema may have for a table that it does not list."""
+        if name in self._schema:
+            return None
+        lost = [known for known in self._schema if known not in self._files]
+        return next(iter(get_close_matches(name, lost, n=1)), None)
 
 
 def _tables_in(folder: Path) -> dict[str, Path]:
@@ -117,27 +154,26 @@ def _read_schema(path: Path) -> dict[str, dict[str, Any]]:
         schema = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise CoCoError(f"{path} is not readable as JSON: {error}") from error
-    well_formed = isinstance(schema, dict) and all(
-        isinstance(entry, dict)
-        and isinstance(entry.get("categorical", []), list)
-        and isinstance(entry.get("target", TARGET), str)
-        and isinstance(entry.get("target_classes", {}), dict)
-        for entry in schema.values()
-    )
-    if not well_formed:
-        raise CoCoError(
-            f"{path} must map each table to its 'categorical' list, and may give its 'target' and "
-            f"its 'target_classes' with their numbers of rows"
-        )
-    return dict(schema)
+    shape = f'{{"TABLE": {{"target": "COLUMN"}}}}, and may give {listed(list(KEYS)[::2])} beside'
+    if not isinstance(schema, dict):
+        raise CoCoError(f"{path} must look like {shape}")
+    for name, entry in schema.items():
+        if not isinstance(entry, dict):
+            raise CoCoError(f"{path} says {_short(entry)} of {name!r}; it must look like {shape}")
+        for key, value in entry.items():
+            if key not in KEYS:
+                guess = did_you_mean(key, KEYS) or f"; there are {listed(list(KEYS))}"
+                raise CoCoError(f"{path} says {key!r} of {name!r}, which means nothing{guess}")
+            if not isinstance(value, KEYS[key]):
+                raise CoCoError(
+                    f"{path}: {key!r} of {name!r} must be {EXPECTED[KEYS[key]]}, "
+                    f"got {_short(value)}"
+                )
+    return schema
 
 
-def _checked(frame: Any, target: str, name: str) -> Any:
-    if target not in frame.columns:
-        raise CoCoError(
-            f"{name} has no column {target!r}; name the one of its classes as 'target' in {SCHEMA}"
-        )
-    return frame
+def _short(value: object) -> str:
+    return shorten(json.dumps(value, ensure_ascii=False), LONGEST_VALUE, placeholder=" ...")
 
 
 def _check_classes(table: Table, expected: dict[str, int] | None) -> None:

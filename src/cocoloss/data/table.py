@@ -1,6 +1,7 @@
 """A table with its schema: features, classes, and a fingerprint of the content."""
 
 import hashlib
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,10 @@ from cocoloss.data.target import split_target
 from cocoloss.exceptions import CoCoError
 
 FINGERPRINT_VERSION = "cocoloss table 1"
+FEW_NAMES = 20  # so many may all be different, and yet be names
+NEARLY_ALL = 0.9  # of the cells of free text are different
+# Numbers with a currency or a unit, and dates: 12,50 EUR, $5, 31.12.2024, 2024-12-31T10:00Z.
+QUANTITY = re.compile(r"\W*\d[\d\s.,:/'+T-]*\D{0,4}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,11 +31,13 @@ class Table:
     name : str
         What it is called.
     X : pandas.DataFrame
-        The features. Columns listed in ``categorical`` are unordered categories.
+        The features. Columns that were said to be categorical are unordered categories.
     y : pandas.Series
         The class of each row, without gaps.
     categorical : tuple of str
-        The columns whose values are names, even if they are written in digits.
+        The columns whose values are names, even if they are written in digits: those that were
+        said to be. If nothing was said, also text that is neither numbers nor dates and does not
+        differ from row to row; it stays text.
     n_left_out : int
         Rows without a class that the source had besides.
     fingerprint : str
@@ -148,7 +155,7 @@ def make_table(
         The column of the classes.
     categorical : collection of str, optional
         The columns whose values are names. By default those that have pandas' category type; text
-        is then left to whoever learns from it.
+        is then left as it is to whoever learns from it, and counted among them if it looks so.
     missing : {"raise", "drop"}
         What to do with rows whose class is missing.
 
@@ -162,17 +169,31 @@ def make_table(
     except CoCoError as error:
         raise CoCoError(f"{name}: {error}") from error
     if categorical is None:
-        listed = [
-            column for column, dtype in X.dtypes.items() if isinstance(dtype, pd.CategoricalDtype)
-        ]
+        listed = [column for column in X.columns if _holds_names(X[column])]
+        given = [c for c in listed if isinstance(X[c].dtype, pd.CategoricalDtype)]
     else:
         listed = [column for column in categorical if column != target]
         for column in listed:
             if column not in X.columns:
                 guess = did_you_mean(column, X.columns)
                 raise CoCoError(f"{name}: there is no column {column!r} to be categorical{guess}")
-    X = X.assign(**{column: _as_category(X[column]) for column in listed})
+        given = listed
+    X = X.assign(**{column: _as_category(X[column]) for column in given})
     return Table(name, X, y, tuple(listed), len(frame) - len(y))
+
+
+def _holds_names(column: Any) -> bool:
+    """Tell whether a column is categories, or text that is likely to be taken for categories."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return True
+    if not (column.dtype == object or types.is_string_dtype(column.dtype)):
+        return False
+    values = [value for value in column.dropna() if isinstance(value, str) and value.strip()]
+    distinct = set(values)
+    if len(distinct) > FEW_NAMES and len(distinct) > NEARLY_ALL * len(values):
+        return False  # free text, or identifiers
+    quantities = sum(QUANTITY.fullmatch(value.strip()) is not None for value in distinct)
+    return 2 * quantities < len(distinct)
 
 
 def _as_category(column: Any) -> Any:

@@ -21,6 +21,7 @@ MISSING = -1  # a code, as in pandas
 UNSEEN = -2  # a code: a category that training did not have
 BLANKS = frozenset({"", "nan", "<na>"})  # what a gap becomes when it is written as text
 CONTAINERS = (dict, list, tuple, set, frozenset, np.ndarray, pd.Series)
+BUT_NOW = ", but now holds"
 TRUTHS = {"false": 0, "0": 0, "true": 1, "1": 1}
 
 
@@ -94,8 +95,9 @@ def numbers(
     if types.is_numeric_dtype(series.dtype) and not isinstance(series.dtype, pd.CategoricalDtype):
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
     parse = partial(parse_numbers, form=form)
-    what = f"numbers (written as {form})" if form else "numbers"
-    return _read(series, name, parse, what, lenient=lenient)
+    # The form may be that of the new table, see TablePreprocessor.expect_decimal.
+    now = f" and is to hold numbers (written as {form}) now, but holds" if form else BUT_NOW
+    return _read(series, name, parse, "numbers", now, lenient=lenient)
 
 
 def days(series: Any, name: str, form: str = "") -> NDArray[np.float64]:
@@ -164,21 +166,23 @@ def _category_key(value: Any) -> str:
 
 
 def _read(
-    series: Any, name: str, parse: Any, what: str, *, lenient: bool = False
+    series: Any, name: str, parse: Any, what: str, now: str = BUT_NOW, *, lenient: bool = False
 ) -> NDArray[np.float64]:
     codes, values = distinct(series, name)
     parsed = parse(values)
     unread = np.isnan(parsed)
     if unread.any() and not lenient:
-        _complain(values, unread & ~are_gap_marks(values), name, what)
+        _complain(values, unread & ~are_gap_marks(values), name, what, now)
     return np.asarray(np.append(parsed, np.nan)[codes], dtype=np.float64)
 
 
-def _complain(values: NDArray[Any], bad: NDArray[np.bool_], name: str, what: str) -> None:
+def _complain(
+    values: NDArray[Any], bad: NDArray[np.bool_], name: str, what: str, now: str = BUT_NOW
+) -> None:
     if bad.any():
         raise CoCoError(
-            f"column {name!r} held {what} in training, but now holds "
-            f"{values[np.argmax(bad)]!r}; convert it, or fit again"
+            f"column {name!r} held {what} in training{now} {values[np.argmax(bad)]!r}; "
+            f"convert it, or fit again"
         )
 
 

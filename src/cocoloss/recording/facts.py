@@ -6,7 +6,14 @@ import textwrap
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
+
 import cocoloss
+from cocoloss.preprocessing import TablePreprocessor
+from cocoloss.preprocessing.category_columns import one_hot_codes
+from cocoloss.preprocessing.quantities import QUANTITIES, read_quantities
+from cocoloss.preprocessing.tables import read_table
+from cocoloss.preprocessing.values import MISSING
 
 UNTOLD = ("callbacks", "verbose")  # arguments that say nothing about what was learnt
 LONGEST_ARGUMENT = 80
@@ -57,6 +64,41 @@ def columns_of(preprocessor: Any) -> dict[str, dict[str, str]]:
         "column_notes": {name: note for name, note in notes.items() if note},
         "dropped_columns": dict(getattr(preprocessor, "dropped_columns_", {})),
     }
+
+
+def gaps_of(preprocessor: Any, X: Any) -> dict[str, int]:
+    """Return how many rows of a table have no value of each column in use, where any lack one.
+
+    Parameters
+    ----------
+    preprocessor : transformer
+        Fitted; of a transformer of the user's own nothing is known.
+    X : table
+        The rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cocoloss.preprocessing import TablePreprocessor
+    >>> table = pd.DataFrame({"price": ["$1", "$2", "?"], "city": ["Bern", "", "Oslo"]})
+    >>> gaps_of(TablePreprocessor().fit(table), table)
+    {'price': 1, 'city': 1}
+    """
+    if not isinstance(preprocessor, TablePreprocessor):
+        return {}
+    known, table = preprocessor, read_table(X, "gaps_of")
+    where = {name: j for j, name in enumerate(table.names)}
+    counts = {}
+    for name, kind in known.kinds_.items():
+        if kind in QUANTITIES:
+            one = {name: kind}
+            values = read_quantities(table, where, one, known.forms_, known.stray_columns_)
+            gaps = np.isnan(values[:, 0])
+        else:
+            column = table.column(where[name])
+            gaps = one_hot_codes(column, name, kind, known.one_hots_[name]) == MISSING
+        counts[name] = int(gaps.sum())
+    return {name: count for name, count in counts.items() if count}
 
 
 def _note(preprocessor: Any, name: str) -> str:

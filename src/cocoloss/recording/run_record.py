@@ -4,7 +4,7 @@ Arrays and strings only, computed before: who draws or prints a run looks nowher
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -104,6 +104,11 @@ class RunRecord:
     reliability, reliability_at_prior : Reliability or None
         On test rows as they come, and weighted until their class shares are the prior; None
         without probabilities.
+    column_gaps : dict of str to int
+        Rows, learnt from or tested on, that have no value of a column in use; columns without
+        gaps are not in it.
+    n_left_out : int
+        Rows that the data had besides, without a class.
     """
 
     model: str
@@ -144,6 +149,8 @@ class RunRecord:
     prior: NDArray[np.float64]
     reliability: Reliability | None
     reliability_at_prior: Reliability | None
+    column_gaps: dict[str, int] = field(default_factory=dict)
+    n_left_out: int = 0
 
     @property
     def n_classes(self) -> int:

@@ -19,7 +19,7 @@ from cocoloss.estimators.fitting import train_together
 from cocoloss.estimators.inputs import transform_inputs
 from cocoloss.estimators.targets import encode_targets
 from cocoloss.exceptions import CoCoError
-from cocoloss.recording.facts import arguments_of, columns_of, versions
+from cocoloss.recording.facts import arguments_of, columns_of, gaps_of, versions
 from cocoloss.recording.measuring import SnapshotMeasure, balanced_accuracy, target_similarity
 from cocoloss.recording.reliability import reliability_curve
 from cocoloss.recording.rows import split_test, stratified_sample
@@ -42,6 +42,7 @@ def record_fit(
     callbacks: "Sequence[Callback]" = (),
     data_name: str = "",
     class_names: Sequence[str] | None = None,
+    n_left_out: int = 0,
 ) -> RunRecord:
     """Fit a classifier on a part of the rows, watch it learn, and test it on the other rows.
 
@@ -71,6 +72,8 @@ def record_fit(
         What to call the data.
     class_names : sequence of str, optional
         What to call the classes, in the order of ``np.unique(y)``.
+    n_left_out : int, default=0
+        Rows without a class that the data had besides, for the record.
 
     Returns
     -------
@@ -108,6 +111,7 @@ def record_fit(
             n_train=len(rows.train),
             n_test=len(rows.test),
             n_features=X.shape[1],
+            n_left_out=check_integer(n_left_out, "n_left_out", minimum=0),
             train_counts=np.bincount(labels[rows.train], minlength=len(classes)),
             test_counts=np.bincount(labels[rows.test], minlength=len(classes)),
             **_watch(estimator, rows, n_snapshots, max_points, generator, callbacks),
@@ -165,6 +169,7 @@ def _watch(
         "changed": changed,
         "versions": versions(),
         **columns_of(estimator.preprocessor_),
+        "column_gaps": gaps_of(estimator.preprocessor_, rows.X),
         "layer_sizes": _layer_sizes(estimator, job.inputs.shape[1], embeddings.shape[2]),
         "n_members": len(estimator.heads_),
         "seconds": seconds,

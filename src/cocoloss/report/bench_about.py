@@ -5,6 +5,7 @@ from typing import Any
 
 from cocoloss.benchmark.amounts import readable_time
 from cocoloss.benchmark.findings import Findings
+from cocoloss.benchmark.store import OPEN
 from cocoloss.report.document import Block, Cards, Cell, Folded, Grid, Items, Text
 
 KINDS = {
@@ -35,14 +36,22 @@ def about_blocks(findings: Findings) -> list[Block]:
     if deviations:
         blocks += [Text("Differs from the paper:"), Items(deviations)]
     if len(missing):
-        blocks.append(
-            Text(
-                f"Something is missing or went wrong for {len(missing):,} of {len(units):,} pairs "
-                f"of dataset and model; see “What is missing” below.",
-                "warning",
-            )
-        )
+        blocks.append(Text(_what_is_missing(missing, len(units)), "warning"))
     return blocks
+
+
+def _what_is_missing(missing: Any, n_units: int) -> str:
+    """Say how many pairs went wrong and how many are still to come, which is no fault."""
+    n_open = int((missing["status"] == OPEN).sum())
+    n_wrong = len(missing) - n_open
+    pairs = f"of {n_units:,} pairs of dataset and model"
+    are = "is" if n_open == 1 else "are"
+    if not n_wrong:
+        said = f"{n_open:,} {pairs} {are} not finished yet"
+    else:
+        said = f"Something went wrong for {n_wrong:,} {pairs}"
+        said += f", and {n_open:,} {are} not finished yet" if n_open else ""
+    return f"{said}; see “What is missing” below."
 
 
 def _protocol(findings: Findings, folds: Mapping[str, Any]) -> str:
@@ -67,12 +76,15 @@ def missing_blocks(findings: Findings) -> list[Block]:
     missing = findings.missing
     if not len(missing):
         return [Text("Nothing: every model has a result on every dataset.")]
-    said = {"open": "not run", "failed": "failed", "timeout": "took too long"}
+    said = {"failed": "failed", "timeout": "took too long"}
+    units = findings.units
+    keys = zip(units["dataset"], units["model"], strict=True)
+    n_trials = dict(zip(keys, units["n_trials"], strict=True))
     rows = tuple(
         (
             Cell(line.dataset),
             Cell(line.model),
-            Cell(said.get(line.status, line.status)),
+            Cell(said.get(line.status) or _progress(line, n_trials[line.dataset, line.model])),
             Cell(line.reason),
             Cell(str(line.n_folds), float(line.n_folds)),
             Cell(str(line.attempts) if line.attempts else "", float(line.attempts)),
@@ -92,6 +104,15 @@ def missing_blocks(findings: Findings) -> list[Block]:
     ]
 
 
+def _progress(line: Any, n_trials: int) -> str:
+    """Say how far a pair is that is not finished."""
+    if line.n_folds:
+        return "begun"
+    if n_trials:
+        return f"begun: {n_trials:,} {'trial' if n_trials == 1 else 'trials'}"
+    return "not run"
+
+
 def making_blocks(findings: Findings) -> list[Block]:
     """Return when and where it ran, with which versions, and the spec."""
     started = findings.started_at.isoformat(sep=" ", timespec="minutes")
@@ -100,6 +121,11 @@ def making_blocks(findings: Findings) -> list[Block]:
         findings.state, findings.state
     )
     lines = [f"Started {started}, last seen {seen} (UTC); {state}."]
+    if findings.n_tasks < findings.n_planned and not len(findings.missing):
+        lines.append(
+            f"{findings.n_tasks:,} tasks of {findings.n_planned:,} planned ones were computed: "
+            f"points of the tuning that come up again are not computed twice."
+        )
     for place in findings.places:
         machine, versions = place["machine"], place["versions"]
         packages = ", ".join(f"{name} {version}" for name, version in versions.items())

@@ -10,7 +10,7 @@ from cocoloss.benchmark.analysis import AccuracyAnalysis
 from cocoloss.benchmark.findings import Findings
 from cocoloss.benchmark.imbalance_analysis import Trend
 from cocoloss.benchmark.rankings import Ranking
-from cocoloss.report.bench_rankings import ranking_blocks
+from cocoloss.report.bench_rankings import ranking_blocks, stand_out
 from cocoloss.report.charts import scatter_chart
 from cocoloss.report.document import Block, Cell, Grid, Heading, Picture, Text, fixed
 from cocoloss.report.figures import files_of, trend_figure
@@ -31,6 +31,7 @@ NO_TREND = (
     "There is no trend over the class ratio yet: it needs results of coco-plain and coco-balanced "
     "on three datasets or more."
 )
+PARTIAL = "*"
 SHOWN_ROWS = 2000  # of the table of datasets on a page; more are in the files
 
 
@@ -56,7 +57,8 @@ def accuracy_blocks(findings: Findings, analysis: AccuracyAnalysis, prefix: str)
         ]
         for ranking in analysis.dispersity:
             blocks += ranking_blocks(ranking, prefix)
-    blocks += [Heading("All measures"), measures_grid(analysis)]
+    if len(analysis.measures):
+        blocks += [Heading("All measures"), measures_grid(analysis)]
     blocks += [Heading("Dataset by dataset"), *dataset_blocks(analysis, prefix)]
     if len(analysis.wins):
         blocks += [Heading("On which tables"), wins_grid(analysis)]
@@ -64,27 +66,25 @@ def accuracy_blocks(findings: Findings, analysis: AccuracyAnalysis, prefix: str)
 
 
 def measures_grid(analysis: AccuracyAnalysis) -> Grid:
-    """Return the mean of each measure by model."""
+    """Return the mean of each measure by model; the best stands out where they are comparable."""
     frame = analysis.measures
+    whole = analysis.scores.notna() & ~analysis.partial
     shown = [m for m in COLUMNS if m in frame.columns and frame[m].notna().any()]
-    rows = []
-    for model in frame.index:
-        cells = [Cell(model)]
-        for measure in shown:
-            value, column = frame.loc[model, measure], frame[measure]
-            best = column.max() if measure in HIGHER else column.min()
-            best = np.nan if measure in COSTS else best
-            digits = COLUMNS[measure][1]
-            cell = fixed(value, digits, best=value == best)
-            if measure not in HIGHER and measure != "log_loss" and np.isfinite(value):
-                cell = Cell(significant(value), float(value), value == best)
-            cells.append(cell)
-        rows.append(tuple(cells))
+    columns = [[_count(int(n)) for n in frame["n_datasets"]]]
+    for measure in shown:
+        cells = [_mean(value, measure) for value in frame[measure]]
+        on = whole.loc[:, frame[measure].notna()]
+        # Means over different datasets cannot be compared, nor can times on different machines.
+        if measure not in COSTS and on.eq(on.iloc[:, 0], axis=0).all(axis=None):
+            cells = stand_out(cells, higher_is_better=measure in HIGHER)
+        columns.append(cells)
+    rows = [(Cell(m), *cells) for m, *cells in zip(frame.index, *columns, strict=True)]
     return Grid(
         "Means over folds, then datasets",
-        ("model", *(COLUMNS[m][0] for m in shown)),
+        ("model", "datasets", *(COLUMNS[m][0] for m in shown)),
         tuple(rows),
-        caption="Each model over the datasets that it has results on; the best is bold.",
+        caption="Each model over the datasets on which it has all folds. The best is bold, where "
+        "all have the same datasets.",
         sortable=True,
     )
 
@@ -94,20 +94,15 @@ def dataset_blocks(analysis: AccuracyAnalysis, prefix: str) -> list[Block]:
     scores = analysis.scores
     if not len(scores):
         return [Text("There is no result yet.", "warning")]
-    best = scores.max(axis=1)
     models = list(scores.columns)
     rows = tuple(
-        (
-            Cell(dataset),
-            *(
-                fixed(value, 4, best=value == best[dataset])
-                for value in scores.loc[dataset, models].to_numpy()
-            ),
-        )
+        (Cell(dataset), *_of_dataset(scores.loc[dataset], analysis.partial.loc[dataset]))
         for dataset in scores.index[:SHOWN_ROWS]
     )
     more = len(scores) - SHOWN_ROWS
     caption = "Mean balanced accuracy over the outer folds; the best of a dataset is bold."
+    if analysis.partial.any(axis=None):
+        caption += f" {PARTIAL} marks the mean of some folds: others are missing."
     if more > 0:
         caption += f" {more:,} more datasets are in the files of scores."
     return [
@@ -122,6 +117,21 @@ def dataset_blocks(analysis: AccuracyAnalysis, prefix: str) -> list[Block]:
     ]
 
 
+def _of_dataset(scores: Any, partial: Any) -> list[Cell]:
+    """Return the means on a dataset; what lacks folds is marked, and never the best."""
+    cells = stand_out([_mean(value, "balanced_accuracy") for value in scores.mask(partial)])
+    return [
+        Cell(f"{value:.4f}{PARTIAL}", float(value)) if lacks else cell
+        for cell, value, lacks in zip(cells, scores, partial, strict=True)
+    ]
+
+
+def _mean(value: float, measure: str) -> Cell:
+    if measure not in HIGHER and measure != "log_loss" and np.isfinite(value):
+        return Cell(significant(value), float(value))
+    return fixed(value, COLUMNS[measure][1])
+
+
 def wins_grid(analysis: AccuracyAnalysis) -> Grid:
     """Return wins, ties and losses of the reference by the tables' character."""
     reference = next(r.reference for r in analysis.rankings if isinstance(r, Ranking))
@@ -130,7 +140,7 @@ def wins_grid(analysis: AccuracyAnalysis) -> Grid:
     rows = []
     for (character, label), group in wins.groupby(["character", "bin"], sort=False):
         by_other = group.set_index("other")
-        cells = [Cell(character), Cell(label), _count(int(group["n_datasets"].max()))]
+        cells = [Cell(character), Cell(label), _count(int(group["n_tables"].max()))]
         for other in others:
             won, tied, lost = by_other.loc[other, ["wins", "ties", "losses"]]
             cells.append(Cell(f"{won} / {tied} / {lost}", float(won - lost), won > lost))
@@ -139,7 +149,8 @@ def wins_grid(analysis: AccuracyAnalysis) -> Grid:
         f"Wins / ties / losses of {reference}",
         ("character", "of the table", "datasets", *(f"against {other}" for other in others)),
         tuple(rows),
-        caption="By mean balanced accuracy; bold where it wins more often than it loses.",
+        caption="By mean balanced accuracy, on those of the datasets on which both have all folds; "
+        "bold where it wins more often than it loses.",
         n_names=2,
     )
 

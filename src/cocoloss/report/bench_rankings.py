@@ -1,6 +1,7 @@
 """A ranking of models in words, tables and a diagram; every number was computed before."""
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,6 +30,11 @@ MEASURES = {
     "dispersity": "dispersity",
 }
 DIGITS = {"balanced_accuracy": 4}  # decimal places of means; others have three significant digits
+
+NEMENYI_OF = (
+    "Nemenyi's test is on the ranks by what is significant over folds (“rank” above), not on those "
+    "by means."
+)
 
 
 def ranking_blocks(ranking: Ranking | NotRanked, prefix: str) -> list[Block]:
@@ -126,12 +132,14 @@ def ranks_grid(ranking: Ranking) -> Grid:
     columns = ["model", f"mean {measure}", "rank", "± std", "rank, ties averaged", "rank by mean"]
     if ranking.printed:
         columns += ["printed rank", "± std printed"]
-    best_mean = _best(comparison.mean_scores, comparison.higher_is_better)
+    means = [_mean(mean, ranking.measure) for mean in comparison.mean_scores]
+    if comparison.common_datasets:  # else they are over different ones
+        means = stand_out(means, higher_is_better=comparison.higher_is_better)
     rows = []
-    for model in comparison.models:
+    for model, mean in zip(comparison.models, means, strict=True):
         cells = [
             Cell(model),
-            _mean(comparison.mean_scores[model], ranking.measure, best=model == best_mean),
+            mean,
             _rank(comparison, model),
             fixed(comparison.rank_spread[model], 2),
             _rank(averaged, model),
@@ -147,8 +155,8 @@ def ranks_grid(ranking: Ranking) -> Grid:
         "scores": "Ranks are by mean scores.",
     }[comparison.ranking]
     if len(comparison.common_datasets) < comparison.n_datasets:
-        means = comparison.describe_means()
-        how += f" {means[0].upper()}{means[1:]}."
+        said = comparison.describe_means()
+        how += f" {said[0].upper()}{said[1:]}."
     beside = printed_note(ranking.printed, comparison) if ranking.printed else ""
     return Grid(
         "Means and average ranks",
@@ -181,10 +189,11 @@ def reference_grid(ranking: Ranking) -> Grid | None:
     for other in ranking.comparison.models:
         if other == reference:
             continue
-        mean = by_score.mean_scores[reference] - by_score.mean_scores[other]
+        # Over the datasets that both have: a cell that counts as the worst has no score.
+        mean = float((by_score.scores[reference] - by_score.scores[other]).mean())
         cells = [
             Cell(other),
-            Cell(f"{mean:+.{digits}f}" if digits else significant(mean), float(mean)),
+            _difference(mean, digits),
             *(
                 Cell(str(int(n)), float(n))
                 for n in (
@@ -207,6 +216,12 @@ def reference_grid(ranking: Ranking) -> Grid | None:
     columns = ["against", "mean difference", "wins", "ties", "losses", "p Nemenyi"]
     columns += ["p Wilcoxon-Holm"]
     caption = "Wins count datasets on which the mean over folds is better."
+    if ranking.comparison.ranking == "folds":
+        caption += f" {NEMENYI_OF}"
+    if by_score.filled:
+        caption += (
+            " A missing result loses. The mean difference is over the datasets that both have."
+        )
     if bayes is not None:
         columns += ["P(better)", "P(equal)", "P(worse)"]
         caption += (
@@ -224,8 +239,9 @@ def reference_grid(ranking: Ranking) -> Grid | None:
 
 def pair_grids(ranking: Ranking) -> list[Block]:
     """Return p-values and wins of every pair."""
+    which = NEMENYI_OF if ranking.comparison.ranking == "folds" else ""
     blocks: list[Block] = [
-        _matrix("p-values by Nemenyi's test on average ranks", ranking.comparison)
+        _matrix("p-values by Nemenyi's test on average ranks", ranking.comparison, which)
     ]
     if ranking.pairs is not None:
         blocks.append(_matrix("p-values by Wilcoxon's test over datasets, Holm", ranking.pairs))
@@ -245,7 +261,7 @@ def pair_grids(ranking: Ranking) -> list[Block]:
     return [Side(tuple(blocks))] if ranking.comparison.n_models <= 6 else blocks
 
 
-def _matrix(title: str, comparison: Comparison) -> Grid:
+def _matrix(title: str, comparison: Comparison, caption: str = "") -> Grid:
     rows = tuple(
         (
             Cell(row),
@@ -258,7 +274,7 @@ def _matrix(title: str, comparison: Comparison) -> Grid:
         )
         for row in comparison.models
     )
-    return Grid(title, ("", *comparison.models), rows)
+    return Grid(title, ("", *comparison.models), rows, caption=caption)
 
 
 def _rank(comparison: Comparison, model: str) -> Cell:
@@ -267,14 +283,32 @@ def _rank(comparison: Comparison, model: str) -> Cell:
     return fixed(rank, 2, best=best and not all_tied(comparison))
 
 
-def _mean(value: float, measure: str, *, best: bool) -> Cell:
+def _mean(value: float, measure: str) -> Cell:
     if measure in DIGITS:
-        return fixed(value, DIGITS[measure], best=best)
-    return Cell(significant(value), float(value), best)
+        return fixed(value, DIGITS[measure])
+    return Cell(significant(value), float(value))
 
 
-def _best(means: Any, higher: bool) -> str:
-    return str(means.idxmax() if higher else means.idxmin())
+def _difference(value: float, digits: int | None) -> Cell:
+    if digits is None or np.isnan(value):
+        return fixed(value, 0) if np.isnan(value) else Cell(significant(value), value)
+    return Cell(f"{value:+.{digits}f}", value)
+
+
+def stand_out(cells: Sequence[Cell], *, higher_is_better: bool = True) -> list[Cell]:
+    """Return the cells with the best marked, and all that read the same.
+
+    Examples
+    --------
+    >>> [cell.best for cell in stand_out([fixed(x, 2) for x in (0.801, 0.799, 0.7)])]
+    [True, True, False]
+    """
+    values = [cell.value for cell in cells if cell.value is not None]
+    if not values:
+        return list(cells)
+    best = max(values) if higher_is_better else min(values)
+    text = next(cell.text for cell in cells if cell.value == best)
+    return [replace(cell, best=cell.text == text) for cell in cells]
 
 
 def _listed(names: list[str]) -> str:

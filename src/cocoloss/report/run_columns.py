@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from cocoloss.recording import RunRecord
-from cocoloss.report.page import Markup, element, name
+from cocoloss.report.page import Markup, element, name, percent
 
 SHORT = 12  # columns up to which a list is not folded
 FEW = 3  # columns up to which those left out for one reason come first, and the reason after
@@ -21,10 +21,11 @@ def columns(record: RunRecord) -> Markup:
             f"argument preprocess."
         )
         return element("div", element("p", text), class_="panel columns")
+    notes = {column: _note(record, column) for column in kinds}
     used = [
         (
             [_count(len(names), kind)],
-            _with_commas(_named(column, record.column_notes) for column in names),
+            _with_commas(_named(column, notes) for column in names),
         )
         for kind, names in _grouped(kinds).items()
     ]
@@ -36,6 +37,13 @@ def columns(record: RunRecord) -> Markup:
         _listed(f"How they were read ({len(kinds)})", used, len(kinds)),
         class_="panel columns",
     )
+
+
+def _note(record: RunRecord, column: str) -> str:
+    """Return how a column is written or encoded, and how many gaps it has."""
+    gaps = record.column_gaps.get(column, 0)
+    share = f"{gaps:,} gap{'' if gaps == 1 else 's'}" if gaps else ""
+    return ", ".join(filter(None, [record.column_notes.get(column, ""), share]))
 
 
 def _left_out(names: list[str], why: str) -> Entry:
@@ -55,7 +63,17 @@ def _in_words(record: RunRecord) -> str:
     return (
         f"{used} columns were learnt from: "
         f"{', '.join(counts)}. They make {inputs:,} input{'' if inputs == 1 else 's'} of a network."
+        f"{_gaps_in_words(record)}"
     )
+
+
+def _gaps_in_words(record: RunRecord) -> str:
+    n_columns, n_gaps = len(record.column_gaps), sum(record.column_gaps.values())
+    if not n_gaps:
+        return " There are no gaps."
+    where = "One of them has" if n_columns == 1 else f"{n_columns:,} of them have"
+    cells = n_gaps / (len(record.column_kinds) * (record.n_train + record.n_test))
+    return f" {where} gaps: {n_gaps:,} cells in all, {percent(cells)}."
 
 
 def _listed(title: str, groups: list[Entry], n_columns: int) -> Markup:

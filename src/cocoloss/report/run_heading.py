@@ -21,6 +21,9 @@ def heading(record: RunRecord) -> list[Markup]:
         f"{record.n_features:,} columns, {record.n_classes} classes. Layers of "
         f"{', '.join(map(str, record.layer_sizes))} units."
     )
+    if record.n_left_out:
+        were = "row was" if record.n_left_out == 1 else "rows were"
+        rows += f" {record.n_left_out:,} more {were} left out for want of a class."
     return [
         element("p", "cocoloss · run report", class_="kicker"),
         element("h1", record.model, on),

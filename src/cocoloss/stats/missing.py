@@ -99,7 +99,8 @@ def _drop(table: ScoreTable, missing: NDArray[np.bool_], _worst: float) -> Compl
         raise CoCoError(
             f"{int(incomplete.sum())} of {len(incomplete)} datasets lack the result of some model, "
             f"which leaves too few to compare on; leave out the model that lacks most, "
-            f"{table.models[worst]!r} ({int(missing[:, worst].sum())} missing)"
+            f"{table.models[worst]!r} ({int(missing[:, worst].sum())} missing), or choose "
+            f"missing='worst' (a model without a result comes last)"
         )
     dropped = tuple(table.datasets[i] for i in np.flatnonzero(incomplete))
     return CompleteTable(table.rows(~incomplete), dropped=dropped)

@@ -1,0 +1,176 @@
+"""Where results are missing, a report compares nothing that cannot be compared."""
+
+from dataclasses import replace
+
+import pytest
+
+from cocoloss.benchmark.analysis import analyse
+from cocoloss.benchmark.findings import read_findings
+from cocoloss.benchmark.keys import Result
+from cocoloss.benchmark.store import Store
+from cocoloss.report.bench_about import about_blocks, making_blocks, missing_blocks
+from cocoloss.report.bench_accuracy import (
+    accuracy_blocks,
+    dataset_blocks,
+    measures_grid,
+    wins_grid,
+)
+from cocoloss.report.bench_rankings import pair_grids, ranks_grid, reference_grid
+from cocoloss.report.document import Heading, Text
+from cocoloss.report.page import MISSING
+from synthetic_store import begin, fill_accuracy, infos_of, make_spec, put
+
+# Scores of two folds by dataset and model: rf has the worse tables, and is better on each.
+SCORES = {
+    ("table-00", "rf"): (0.78, 0.76),
+    ("table-00", "picky"): (0.68, 0.66),
+    ("table-01", "rf"): (0.48, 0.46),
+    ("table-01", "endless"): (0.44, 0.46),
+    ("table-02", "rf"): (0.97, 0.99),
+    ("table-02", "picky"): (0.87, 0.85),
+    ("table-02", "endless"): (0.99,),
+}
+
+
+def findings_of(folder, scores):
+    models = list(dict.fromkeys(model for _, model in scores))
+    spec = make_spec(models=models, folds=2)
+    with Store(folder / "s.sqlite") as store:
+        units = begin(store, spec, infos_of(len({dataset for dataset, _ in scores})))
+        for key, values in scores.items():
+            for k, value in enumerate(values):
+                rows = [{"fold": k, "balanced_accuracy": value}]
+                put(store, spec, units[key], "fold", str(k), Result(rows=rows))
+        return read_findings(store)[0]
+
+
+@pytest.fixture
+def gappy(tmp_path):
+    return analyse(findings_of(tmp_path, SCORES), "worst")
+
+
+def column(grid, name):
+    place = grid.columns.index(name)
+    return {row[0].text: row[place] for row in grid.rows}
+
+
+def test_too_few_whole_datasets_lead_to_the_option_that_helps(tmp_path):
+    ranking = analyse(findings_of(tmp_path, SCORES)).rankings[-1]
+    assert "3 of 3 datasets lack" in ranking.reason
+    assert "endless lacks most (2 missing)" in ranking.reason
+    assert "`bench report --missing worst`" in ranking.reason
+
+
+def test_a_mean_difference_is_over_the_datasets_that_both_have(gappy):
+    differences = column(reference_grid(gappy.rankings[-1]), "mean difference")
+    assert differences["picky"].value == pytest.approx((0.10 + 0.12) / 2)
+    assert differences["endless"].value == pytest.approx(0.02)
+
+
+def test_models_without_a_common_dataset_have_no_mean_difference(tmp_path):
+    halves = {("table-00", "a"): (0.5, 0.6), ("table-01", "b"): (0.5, 0.6)}
+    analysis = analyse(findings_of(tmp_path, halves), "worst")
+    assert column(reference_grid(analysis.rankings[-1]), "mean difference")["b"].text == MISSING
+
+
+def test_no_mean_over_other_datasets_is_the_best(gappy):
+    means = column(ranks_grid(gappy.rankings[-1]), "mean balanced accuracy")
+    measures = column(measures_grid(gappy), "balanced accuracy")
+    assert means["picky"].text == measures["picky"].text == "0.7650"
+    assert not any(cell.best for cell in [*means.values(), *measures.values()])
+
+
+def test_a_dataset_without_all_folds_counts_in_no_mean(gappy):
+    means = column(ranks_grid(gappy.rankings[-1]), "mean balanced accuracy")
+    measures = measures_grid(gappy)
+    assert means["endless"].text == column(measures, "balanced accuracy")["endless"].text
+    counts = {model: cell.text for model, cell in column(measures, "datasets").items()}
+    assert counts == {"rf": "3", "picky": "2", "endless": "1"}
+
+
+def test_a_mean_of_some_folds_is_marked_and_not_the_best(gappy):
+    (grid,) = dataset_blocks(gappy, "x")
+    cell = column(grid, "endless")["table-02"]
+    assert (cell.text, cell.best) == ("0.9900*", False)
+    assert column(grid, "rf")["table-02"].best
+    assert "* marks" in grid.caption
+
+
+def test_tables_are_counted_whether_or_not_both_models_have_them(gappy):
+    rows = [[cell.text for cell in row] for row in wins_grid(gappy).rows if row[0].text == "rows"]
+    assert rows == [
+        ["rows", "below 1,000", "1", "1 / 0 / 0", "0 / 0 / 0"],
+        ["rows", "1,000 to under 10,000", "1", "0 / 0 / 0", "1 / 0 / 0"],
+        ["rows", "10,000 or more", "1", "1 / 0 / 0", "0 / 0 / 0"],
+    ]
+
+
+def test_means_that_read_the_same_stand_out_together(tmp_path):
+    near = {"a": 0.80602, "b": 0.80600, "c": 0.80599, "d": 0.8}
+    scores = {(f"table-0{k}", m): (near[m], near[m]) for k in range(3) for m in near}
+    analysis = analyse(findings_of(tmp_path, scores))
+    (datasets,) = dataset_blocks(analysis, "x")
+    expected = {"a": True, "b": True, "c": True, "d": False}
+    for cells in (
+        column(ranks_grid(analysis.rankings[-1]), "mean balanced accuracy"),
+        column(measures_grid(analysis), "balanced accuracy"),
+        dict(zip(datasets.columns[1:], datasets.rows[0][1:], strict=True)),
+    ):
+        assert {model: cell.best for model, cell in cells.items()} == expected
+
+
+def texts(blocks):
+    return [block.text for block in blocks if isinstance(block, Text)]
+
+
+def test_a_run_that_was_stopped_says_how_far_it_is(tmp_path):
+    spec = make_spec(models=["a", "b", "c"])
+    with Store(tmp_path / "s.sqlite") as store:
+        units = begin(store, spec, infos_of(1))
+        for n in range(3):
+            put(store, spec, units["table-00", "a"], "trial", f"0/{n}", Result({"score": 0.5}))
+        row = {"fold": 0, "balanced_accuracy": 0.5}
+        put(store, spec, units["table-00", "b"], "fold", "0", Result(rows=[row]))
+        (findings,) = read_findings(store)
+    said = texts(about_blocks(findings))[-1]
+    assert said.startswith("3 of 3 pairs of dataset and model are not finished yet;")
+    (grid,) = missing_blocks(findings)
+    states = {row[1].text: row[2].text for row in grid.rows}
+    assert states == {"a": "begun: 3 trials", "b": "begun", "c": "not run"}
+
+
+def test_what_went_wrong_is_told_from_what_is_to_come(tmp_path):
+    lost = {"failed": {("table-00", "rf")}, "left_open": {("table-01", "rf"), ("table-01", "ce")}}
+    with Store(tmp_path / "s.sqlite") as store:
+        fill_accuracy(store, make_spec(), infos_of(2), **lost)
+        (findings,) = read_findings(store)
+    said = texts(about_blocks(findings))[-1]
+    assert said.startswith("Something went wrong for 1 of 10 pairs of dataset and model, and 2 are")
+
+
+def test_without_a_result_there_is_no_table_of_measures(tmp_path):
+    with Store(tmp_path / "s.sqlite") as store:
+        begin(store, make_spec(), infos_of(2))
+        (findings,) = read_findings(store)
+    blocks = accuracy_blocks(findings, analyse(findings), "x")
+    assert Heading("All measures") not in blocks
+    assert "There is no result yet." in texts(blocks)
+
+
+@pytest.mark.parametrize("n_folds", [1, 2])
+def test_it_is_said_which_ranks_were_tested(tmp_path, n_folds):
+    scores = {(f"table-0{k}", m): (0.5, 0.6)[:n_folds] for k in range(3) for m in "ab"}
+    ranking = analyse(findings_of(tmp_path, scores)).rankings[-1]
+    (side,) = pair_grids(ranking)
+    for grid in (reference_grid(ranking), side.blocks[0]):
+        assert ("not on those by means" in grid.caption) == (n_folds > 1)
+
+
+def test_fewer_tasks_than_planned_are_explained(tmp_path):
+    with Store(tmp_path / "s.sqlite") as store:
+        fill_accuracy(store, make_spec(models=["rf"]), infos_of(2))  # three tasks of four each
+        (findings,) = read_findings(store)
+    said = making_blocks(findings)[0].items
+    assert any(line.startswith("6 tasks of 8 planned ones were computed") for line in said)
+    whole = making_blocks(replace(findings, n_planned=6))[0].items
+    assert not any("planned" in line for line in whole)
