@@ -3,6 +3,7 @@
 import hashlib
 import importlib
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -97,6 +98,11 @@ def _hangs(task, folder):
         time.sleep(3600)  # one call that Python cannot interrupt
 
 
+def _lets_no_thread_have_a_turn(task, folder):
+    if task.stage == "fold" and task.part == "1":
+        re.match(r"(a+)+$", "a" * 33 + "b")  # minutes in compiled code that keeps the lock
+
+
 def _eats_memory(task, folder):
     if task.stage == "fold" and task.part == "1":
         blocks = []
@@ -125,6 +131,7 @@ BEHAVIOURS = {
     "kills-always": _kills_every_worker,
     "loops": _loops,
     "hangs": _hangs,
+    "seizes": _lets_no_thread_have_a_turn,
     "hog": _eats_memory,
     "exits": _exits,
     "marks": _leaves_a_mark,

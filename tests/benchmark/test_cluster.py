@@ -1,5 +1,6 @@
 """Tasks on Dask: workers that die, hang or are started by hand, and tables that are sent once."""
 
+import gc
 import json
 import os
 import subprocess
@@ -9,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bench_helpers import CountedTables, fake_spec, numbers, run_fake
+from bench_helpers import CountedTables, FakeTables, fake_spec, numbers, run_fake
 
 from cocoloss.benchmark import cluster, dask_client
 from cocoloss.benchmark.cluster import DaskPool
+from cocoloss.benchmark.plan import make_plan
 from cocoloss.benchmark.store import Store
 from cocoloss.exceptions import CoCoError
 
@@ -57,6 +59,49 @@ def test_workers_that_die_hang_or_fail_cost_their_tasks_and_nothing_else(
     assert rows["kills-always", "fold", "1"]["error"].startswith("WorkerDied: ")
     assert 3 <= rows["kills-always", "fold", "1"]["attempt"] < 20  # and it gets only some
     assert rows["hangs", "fold", "1"]["error"].startswith("TooLongError: took longer than 1 s")
+
+
+def noting_pauses(pool):
+    """Return a list that gets the seconds between two looks of the driver."""
+    pauses, wait, last = [], pool.wait, [time.monotonic()]
+
+    def noting(seconds):
+        pauses.append(time.monotonic() - last[0])
+        last[0] = time.monotonic()
+        return wait(seconds)
+
+    pool.wait = noting
+    return pauses
+
+
+def check_that_a_seized_worker_is_ended(pool, spec, store):
+    pauses = noting_pauses(pool)
+    summary = run_on(pool, spec, store, datasets=["a"])
+    assert summary.ran == {"ok": 21, "failed": 0, "timeout": 1}
+    assert max(pauses) < 10
+    assert summary.seconds < 60  # the call itself would take minutes
+
+
+def test_a_worker_that_can_answer_nobody_is_ended_while_others_work(store, monkeypatch):
+    monkeypatch.setattr(cluster, "GRACE", 0.5)
+    spec = fake_spec("seizes", "good", trials=9, outer=2, limits={"seconds_per_task": 1})
+    pool = DaskPool("fake_experiment", spec, "test", workers=2)
+    check_that_a_seized_worker_is_ended(pool, spec, store)
+
+
+def test_a_pool_closes_though_a_worker_can_answer_nobody():
+    spec = fake_spec("seizes")
+    tables = FakeTables()
+    (unit,) = make_plan(spec, tables.infos(["a"])).units
+    pool = DaskPool("fake_experiment", spec, "test", workers=1)
+    pool.share("content of a", tables.load("a"))
+    pool.submit(unit.task("fold", 1, {"x": 0.5}), "content of a")
+    while not pool.running():
+        pool.wait(0.05)
+    time.sleep(0.5)  # it is in the call by now
+    began = time.monotonic()
+    pool.close()
+    assert time.monotonic() - began < 30
 
 
 def test_a_table_is_sent_once_to_each_worker(store, tmp_path):
@@ -127,6 +172,15 @@ def test_a_cluster_started_by_hand_gives_the_same_numbers(by_hand, store, tmp_pa
     assert len(list(tmp_path.glob("worked-*"))) == 3  # two workers, and this process
 
 
+def test_a_nanny_elsewhere_ends_a_worker_that_can_answer_nobody(by_hand, store, monkeypatch):
+    monkeypatch.setattr(cluster, "GRACE", 0.5)
+    by_hand.start_worker()
+    by_hand.start_worker()
+    spec = fake_spec("seizes", "good", trials=9, outer=2, limits={"seconds_per_task": 1})
+    pool = DaskPool("fake_experiment", spec, "test", scheduler=by_hand.address)
+    check_that_a_seized_worker_is_ended(pool, spec, store)
+
+
 def test_a_scheduler_that_goes_ends_the_run_with_one_line(by_hand, store, tmp_path):
     by_hand.start_worker()
     spec = fake_spec("good", "stops-scheduler", folder=tmp_path, trials=50, sleep=0.05)
@@ -144,9 +198,18 @@ def test_a_scheduler_that_goes_ends_the_run_with_one_line(by_hand, store, tmp_pa
 
 def test_an_address_without_a_scheduler_is_told(monkeypatch):
     monkeypatch.setattr(dask_client, "CONNECT_SECONDS", 1)
-    for address in ("tcp://127.0.0.1:1", "nonsense"):
-        with pytest.raises(CoCoError, match=f"no Dask scheduler answers at {address}"):
-            DaskPool("fake_experiment", fake_spec("good"), "test", scheduler=address)
+    with pytest.raises(CoCoError, match=r"no Dask scheduler answers at tcp://127.0.0.1:1; start"):
+        DaskPool("fake_experiment", fake_spec("good"), "test", scheduler="tcp://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("address", ["nonsense", "http://x"])
+def test_what_is_no_address_is_told_at_once_and_quietly(address, capfd):
+    began = time.monotonic()
+    with pytest.raises(CoCoError, match=f"'{address}' is no address .* like tcp://10.0.0.1:8786"):
+        DaskPool("fake_experiment", fake_spec("good"), "test", scheduler=address)
+    gc.collect()  # a client that was dropped would say so now
+    assert time.monotonic() - began < 10  # seconds; to wait for an answer takes fifteen
+    assert capfd.readouterr().err == ""
 
 
 def test_without_dask_the_way_out_is_named(monkeypatch):

@@ -286,3 +286,11 @@ def test_a_failure_inside_an_own_model_names_it(tmp_path, monkeypatch, iris):
     with pytest.raises(CoCoError, match=r"model 'mine' \(bad_models:bad\) failed: Inval.*'C'"):
         fit_folds(kind, {}, *iris, stratified_folds(iris[1], 3, 0), seed=5)
     sys.modules.pop("bad_models")
+
+
+@pytest.mark.parametrize("name", ["rf", "coco-s0.25"])
+def test_an_own_model_may_not_take_the_name_of_one_of_ours(name):
+    with pytest.raises(
+        CoCoError, match=rf"model '{name}' \(sklearn.* another, such as 'my-{name}'"
+    ):
+        find_model(name, {name: "sklearn.tree:DecisionTreeClassifier"})

@@ -7,7 +7,7 @@ from bench_helpers import FakeTables, fake_spec, run_fake
 from cocoloss.benchmark import session, tables
 from cocoloss.benchmark.keys import Result
 from cocoloss.benchmark.plan import make_plan
-from cocoloss.benchmark.pool import Running
+from cocoloss.benchmark.pool import HerePool, Running
 from cocoloss.benchmark.progress import LineProgress, Progress
 from cocoloss.benchmark.session import own_files, prepare, run_benchmark
 from cocoloss.benchmark.spec import load_spec
@@ -100,6 +100,27 @@ def test_a_session_knows_what_is_left(tmp_path):
         run_benchmark(bundled("iris"), tmp_path / "results.sqlite", workers=0)
         left = prepare(bundled("iris", "wine"), store).left
     assert (left.done, left.measured) == (6, True)
+
+
+def test_no_worker_is_started_when_nothing_is_left(tmp_path, monkeypatch):
+    (tmp_path / "broken").mkdir()
+    source = {"source": "sklearn", "datasets": ["iris"]}
+    spec = fake_spec("breaks", folder=tmp_path / "broken", data=source)
+    path = tmp_path / "results.sqlite"
+    assert run_benchmark(spec, path, workers=0).ran["failed"] == 1
+    started = []
+
+    class Started(HerePool):
+        def __init__(self, module, spec, run_id, **options):
+            super().__init__(module, spec)
+            started.append(options["scheduler"])
+
+    monkeypatch.setattr(session, "DaskPool", Started)
+    for options in ({"workers": 2}, {"scheduler": "tcp://10.0.0.1:8786"}):
+        assert run_benchmark(spec, path, **options).units == {"failed": 1}
+    assert started == []
+    run_benchmark(spec, path, workers=2, retry_failed=True)
+    assert started == [None]
 
 
 def test_progress_learns_from_the_time_that_tasks_take():

@@ -26,13 +26,14 @@ from cocoloss.benchmark.dask_client import (
 from cocoloss.benchmark.keys import TIMEOUT, Result, Task
 from cocoloss.benchmark.pool import Running
 from cocoloss.benchmark.spec import Spec
-from cocoloss.benchmark.worker import Finished, died, environment, one_line, run_task
+from cocoloss.benchmark.worker import Finished, died, environment, one_line, run_task, warm_up
 from cocoloss.exceptions import CoCoError
 
 STARTS = 4  # workers that may go while a task runs before the task is held to be the cause
 SENDS = 20  # times that a task is sent at most, whatever the cause
 GRACE = 5.0  # seconds after the time limit in which a task may still end by itself
 LOOK_EVERY = 2.0  # seconds between two looks at who works
+SAID_AFTER = 0.01  # seconds in which a worker gets a word out
 MISSED_AFTER = 20.0  # seconds in which a worker of ours may come back by itself
 
 
@@ -243,10 +244,17 @@ class DaskPool:
                 continue
             future, sent.future = sent.future, None  # what it says from now on is not heard
             self._client.cancel([future], force=True)
-            self._client.run(_end_process, workers=[sent.worker], wait=False, on_error="ignore")
+            # The driver waits for no answer: others have work to be sent, too.
+            loop = self._client.loop.asyncio_loop
+            asyncio.run_coroutine_threadsafe(self._end_worker(sent.worker), loop)
             line = f"TooLongError: took longer than {readable_time(limit)}; its worker was ended"
             result = Result(params=dict(sent.task.params), status=TIMEOUT, error=line)
             self._ended.put((key, Finished(result, now - sent.started, 0, environment())))
+
+    async def _end_worker(self, worker: str) -> None:
+        """Have a nanny end its worker, which may be unable to answer anybody."""
+        with suppress(Exception):  # both may have gone by now
+            await self._client.run(_end_process, workers=[worker], nanny=True, on_error="ignore")
 
     def _look_at_cluster(self) -> None:
         """Learn who works; bring back workers of ours that have not come back by themselves."""
@@ -269,10 +277,10 @@ class DaskPool:
             raise CoCoError(f"lost the scheduler at {self.name}; run the same command to go on")
 
 
-async def _end_process(dask_worker: Any) -> None:
-    """End a worker whose task does not listen; its nanny starts another."""
-    if dask_worker.nanny:
-        os.kill(os.getpid(), signal.SIGKILL)
+def _end_process(dask_worker: Any) -> None:
+    """End, as its nanny, a worker whose task does not listen; the nanny starts another."""
+    if dask_worker.pid:
+        os.kill(dask_worker.pid, signal.SIGKILL)
 
 
 def _run_and_say(module: str, task: Task, table: Any, spec: Spec, topic: str) -> Finished:
@@ -280,5 +288,7 @@ def _run_and_say(module: str, task: Task, table: Any, spec: Spec, topic: str) ->
     from distributed import get_worker  # noqa: PLC0415 - on workers only
 
     worker = get_worker()
+    warm_up(module, spec)  # before the driver's clock runs, too
     worker.log_event(topic, [task.key, worker.address])
+    time.sleep(SAID_AFTER)  # another thread sends it, and the task may let none have a turn
     return run_task(module, task, table, spec)

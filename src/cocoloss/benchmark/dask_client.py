@@ -1,7 +1,9 @@
 """The way to a Dask cluster: started here or found elsewhere, quiet, and fit for the work."""
 
+import asyncio
 import logging
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -60,14 +62,43 @@ def connect(scheduler: Any) -> Any:
     CoCoError
         If no scheduler answers.
     """
-    _, distributed = load_dask()
+    dask, distributed = load_dask()
+    loader = dask.config.get("distributed.client.security-loader", None)  # keys for the client only
+    if isinstance(scheduler, str) and not loader:
+        _knock(scheduler)
     try:
         return distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
-        raise CoCoError(
-            f"no Dask scheduler answers at {scheduler}; start one with `dask scheduler` and "
-            f"workers with `dask worker {scheduler} --nthreads 1`"
-        ) from error
+        raise _no_answer(scheduler) from error
+
+
+def _knock(address: str) -> None:
+    """See whether anybody answers: a client that finds nobody leaves noise when it is dropped."""
+    _, distributed = load_dask()
+
+    async def knock() -> None:
+        security = distributed.Security().get_connection_args("client")
+        comm = await distributed.comm.connect(address, timeout=CONNECT_SECONDS, **security)
+        comm.abort()
+
+    # In a thread of its own, since a notebook has a loop that runs in this one.
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            thread.submit(asyncio.run, knock()).result()
+        except ValueError as error:
+            raise CoCoError(
+                f"{address!r} is no address of a Dask scheduler ({error}); it is written like "
+                f"tcp://10.0.0.1:8786"
+            ) from error
+        except Exception as error:  # what answers may be anything
+            raise _no_answer(address) from error
+
+
+def _no_answer(scheduler: Any) -> CoCoError:
+    return CoCoError(
+        f"no Dask scheduler answers at {scheduler}; start one with `dask scheduler` and workers "
+        f"with `dask worker {scheduler} --nthreads 1`"
+    )
 
 
 def check_workers(client: Any, name: str) -> None:

@@ -7,6 +7,7 @@ the training rows of each fold.
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
 from typing import Any
@@ -26,6 +27,7 @@ from cocoloss.benchmark.spaces import (
     suggest_network,
     suggest_svm,
 )
+from cocoloss.benchmark.study import load_optuna
 from cocoloss.estimators import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
 from cocoloss.exceptions import CoCoError
 
@@ -189,6 +191,23 @@ MODELS: dict[str, ModelKind] = {
 TEMPERED = re.compile(r"coco-s(\d+(?:\.\d+)?)")  # coco-s0.25 weighs rows by pi^-0.25
 
 
+def import_what_models_need(own: Mapping[str, str]) -> None:
+    """Import torch, Optuna and the user's own models, which are otherwise imported when needed.
+
+    Parameters
+    ----------
+    own : dict of str to str
+        Where the user's own models are made. One that cannot be made is passed over.
+    """
+    from cocoloss.estimators import first_steps, stacking  # noqa: F401, PLC0415 - torch
+
+    with suppress(CoCoError):  # not installed
+        load_optuna().trial.FixedTrial({})  # Optuna loads its parts when they are named
+    for name, place in own.items():
+        with suppress(Exception, SystemExit):
+            own_model(name, place)
+
+
 def find_model(name: str, own: Mapping[str, str] | None = None) -> ModelKind:
     """Return a model by its name.
 
@@ -203,7 +222,7 @@ def find_model(name: str, own: Mapping[str, str] | None = None) -> ModelKind:
     Raises
     ------
     CoCoError
-        If there is no such model.
+        If there is no such model, or one of the user's own has the name of one of ours.
 
     Examples
     --------
@@ -211,6 +230,11 @@ def find_model(name: str, own: Mapping[str, str] | None = None) -> ModelKind:
     1
     """
     if own and name in own:
+        if name in MODELS or TEMPERED.fullmatch(name):
+            raise CoCoError(
+                f"model {name!r} ({own[name]}) has the name of a model that cocoloss has; give "
+                f"yours another, such as 'my-{name}'"
+            )
         return own_model(name, own[name])
     if name in MODELS:
         return MODELS[name]

@@ -9,6 +9,7 @@ from typing import Any
 
 from cocoloss.benchmark.cluster import DaskPool
 from cocoloss.benchmark.experiments import EXPERIMENTS
+from cocoloss.benchmark.keys import FAILED, OK
 from cocoloss.benchmark.plan import Plan, Remainder, make_plan, remainder
 from cocoloss.benchmark.pool import HerePool, Pool
 from cocoloss.benchmark.progress import Progress
@@ -69,11 +70,18 @@ class Session:
             progress or Progress(),
             retry_failed=retry_failed,
         )
+        if not self._anything_open(retry_failed=retry_failed):
+            workers, scheduler = 0, None  # nobody is called for nothing
         pool = self._pool(workers, scheduler, runner.run_id)
         try:
             return runner.run(pool)
         finally:
             pool.close()
+
+    def _anything_open(self, *, retry_failed: bool) -> bool:
+        states = self.store.unit_states(self.plan.spec.hash)
+        settled = {OK} if retry_failed else {OK, FAILED}
+        return any(states.get(unit.key) not in settled for unit in self.plan.units)
 
     def _pool(self, workers: int | None, scheduler: str | None, run_id: str) -> Pool:
         spec = self.plan.spec

@@ -2,10 +2,12 @@
 
 The watcher is a thread that raises an error in the thread of the task. Python looks for it between
 two steps of Python code: a long call into compiled code ends first. Who cannot wait for that ends
-the whole process, see :mod:`cocoloss.benchmark.cluster`.
+the whole process, see :mod:`cocoloss.benchmark.cluster`. An import is never cut short: a module
+that is half there would fail every later task of the process.
 """
 
 import ctypes
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from typing import TypeVar
 from cocoloss.benchmark.amounts import readable_time
 
 EVERY = 0.05  # seconds between two looks
+IMPORT_EVERY = 0.005  # while the task imports something
 Answer = TypeVar("Answer")
 
 
@@ -96,9 +99,14 @@ class Watch:
                 time.sleep(0.001)
 
     def _look(self) -> None:
-        while not self._over.wait(min(EVERY, max(0.0, self._ends - time.monotonic()))):
+        pause = min(EVERY, max(0.0, self._ends - time.monotonic()))
+        while not self._over.wait(pause):
             grown = memory_in_use() - self._base
             self.peak_memory = max(self.peak_memory, grown)
+            pause = min(EVERY, max(0.0, self._ends - time.monotonic()))
+            if is_importing(self._thread):
+                pause = IMPORT_EVERY
+                continue
             if time.monotonic() >= self._ends:
                 return self._fire(TooLongError)
             if self.memory and grown > self.memory:
@@ -112,6 +120,22 @@ class Watch:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(self._thread), ctypes.py_object(error)
                 )
+
+
+def is_importing(thread: int) -> bool:
+    """Say whether a thread is within an import, at whatever depth.
+
+    Examples
+    --------
+    >>> is_importing(threading.get_ident())
+    False
+    """
+    frame = sys._current_frames().get(thread)  # noqa: SLF001 - there is no other way to look
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def memory_in_use() -> int:

@@ -8,6 +8,7 @@ import sys
 import time
 import traceback
 import warnings
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
@@ -46,7 +47,7 @@ class Finished:
     ----------
     result : Result
     seconds : float
-        From start to end on the worker.
+        From start to end on the worker, imports before it not counted.
     peak_memory : int
         Bytes by which the worker's resident memory rose above where it stood when the task began,
         looked at twenty times a second.
@@ -86,6 +87,7 @@ def run_task(module: str, task: Task, table: Any, spec: Spec) -> Finished:
     -------
     Finished
     """
+    warm_up(module, spec)
     use_one_thread()
     params = plain(task.params)
     task = replace(task, params=deepcopy(params))  # a model may do with them what it likes
@@ -104,6 +106,24 @@ def run_task(module: str, task: Task, table: Any, spec: Spec) -> Finished:
         result = Result(params=params, status=FAILED, error=one_line(error))
     seconds = time.perf_counter() - started
     return Finished(result, seconds, watch.peak_memory, environment(), trace)
+
+
+def warm_up(module: str, spec: Spec) -> None:
+    """Import what the tasks of a spec need, once in a process, before the clock of any runs.
+
+    What cannot be imported is no failure here: the task that needs it will say so.
+    """
+    _import_once(module, tuple(sorted(spec.models.own.items())))
+
+
+@cache
+def _import_once(module: str, own: tuple[tuple[str, str], ...]) -> None:
+    use_one_thread()  # libraries look at it when they are loaded
+    with suppress(Exception, SystemExit):
+        import_module(module)
+        models = sys.modules.get("cocoloss.benchmark.models")  # which all our experiments use
+        if models is not None:
+            models.import_what_models_need(dict(own))
 
 
 def one_line(error: BaseException) -> str:
