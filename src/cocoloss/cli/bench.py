@@ -1,10 +1,11 @@
 """``cocoloss bench``: many models on many tables, on one machine or on a cluster."""
 
+import functools
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import click
 
@@ -33,9 +34,56 @@ def bench() -> None:
 bench.add_command(report)
 
 
-def spec_arguments(command: Any) -> Any:
-    """Add SPEC and what changes it."""
-    for decorate in (
+class SpecFile(NamedTuple):
+    """A spec, what the user changes of it, and where its results are kept."""
+
+    spec: Path
+    store: str | None
+    models: tuple[str, ...]
+    data: str | None
+    datasets: tuple[str, ...]
+    time_limit: str | None
+
+    def read(self) -> "Spec":
+        """Return the spec with the changes."""
+        from cocoloss.benchmark.amounts import check_seconds  # noqa: PLC0415
+        from cocoloss.benchmark.session import find_own_models_here  # noqa: PLC0415
+        from cocoloss.benchmark.spec import load_spec  # noqa: PLC0415
+
+        own = {}
+        for text in self.models:
+            name, equals, place = text.partition("=")
+            if not equals or not name:
+                raise click.UsageError(f"--model takes NAME=MODULE:FACTORY, not {text!r}")
+            own[name] = place
+        limit = self.time_limit
+        seconds = None if limit is None else check_seconds(limit, "--time-limit")
+        find_own_models_here()
+        return load_spec(self.spec).changed(
+            datasets=self.datasets, own=own, seconds_per_task=seconds, source=self.data
+        )
+
+    def where(self, spec: "Spec") -> str:
+        """Return where the results are kept."""
+        return self.store or f"{spec.name}.sqlite"
+
+
+def spec_file(command: options.Command) -> options.Command:
+    """Add SPEC and what changes it, which the command gets as the one argument ``asked``."""
+
+    @functools.wraps(command)
+    def wrapper(
+        spec: Path,
+        store: str | None,
+        models: tuple[str, ...],
+        data: str | None,
+        datasets: tuple[str, ...],
+        time_limit: str | None,
+        **rest: Any,
+    ) -> Any:
+        return command(asked=SpecFile(spec, store, models, data, datasets, time_limit), **rest)
+
+    added = (
         click.option("--time-limit", metavar="TIME", help="For each task, such as 90, 15m or 2h."),
         click.option(
             "--dataset", "datasets", multiple=True, metavar="NAME", help="Only this; repeatable."
@@ -60,9 +108,8 @@ def spec_arguments(command: Any) -> Any:
             "NAME.sqlite in the current folder, after the spec's name, if left out.",
         ),
         click.argument("spec", type=click.Path(path_type=Path)),
-    ):
-        command = decorate(command)
-    return command
+    )
+    return options.combined(cast("options.Command", wrapper), added)
 
 
 def store_argument(command: Any) -> Any:
@@ -71,7 +118,7 @@ def store_argument(command: Any) -> Any:
 
 
 @bench.command()
-@spec_arguments
+@spec_file
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
@@ -83,12 +130,7 @@ def store_argument(command: Any) -> Any:
 @click.pass_context
 def run(
     ctx: click.Context,
-    spec: Path,
-    store: str | None,
-    models: tuple[str, ...],
-    data: str | None,
-    datasets: tuple[str, ...],
-    time_limit: str | None,
+    asked: SpecFile,
     workers: int | None,
     scheduler: str | None,
     retry_failed: bool,
@@ -113,8 +155,8 @@ def run(
     if scheduler is not None and workers is not None:
         raise click.UsageError("--workers starts workers here, --scheduler uses others; give one")
     at_once = None if scheduler else max(1, default_workers() if workers is None else workers)
-    described = _read_spec(spec, models, data, datasets, time_limit)
-    where = store or f"{described.name}.sqlite"
+    described = asked.read()
+    where = asked.where(described)
     made, tables = look(described, on_table=bench_texts.say_table)
     with Store(where) as opened, _stopped_cleanly():
         session = Session(made, remainder(made, opened), opened, tables)
@@ -134,21 +176,12 @@ def run(
 
 
 @bench.command()
-@spec_arguments
+@spec_file
 @click.option(
     "--workers", type=click.IntRange(min=1), help="To reckon with; one per core if left out."
 )
 @options.json_option
-def plan(
-    spec: Path,
-    store: str | None,
-    models: tuple[str, ...],
-    data: str | None,
-    datasets: tuple[str, ...],
-    time_limit: str | None,
-    workers: int | None,
-    as_json: bool,
-) -> None:
+def plan(asked: SpecFile, workers: int | None, as_json: bool) -> None:
     """Say how many tasks a benchmark has, and roughly how long they take.
 
     Times are guesses from the size of the tables, and better ones as soon as the store has some
@@ -159,8 +192,8 @@ def plan(
     from cocoloss.benchmark.session import default_workers, look  # noqa: PLC0415
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
 
-    described = _read_spec(spec, models, data, datasets, time_limit)
-    where = store or f"{described.name}.sqlite"
+    described = asked.read()
+    where = asked.where(described)
     made, _ = look(described, on_table=bench_texts.say_table)
     if "://" in where or Path(where).exists():
         with Store(where, create=False) as opened:
@@ -252,30 +285,6 @@ def _check_installed() -> None:
     lacking = [name for module, name in NEEDED.items() if find_spec(module) is None]
     if lacking:
         raise CoCoError(f"benchmarks need {', '.join(lacking)}; pip install 'cocoloss[benchmark]'")
-
-
-def _read_spec(
-    path: Path,
-    models: tuple[str, ...],
-    data: str | None,
-    datasets: tuple[str, ...],
-    time_limit: str | None,
-) -> "Spec":
-    from cocoloss.benchmark.amounts import check_seconds  # noqa: PLC0415
-    from cocoloss.benchmark.session import find_own_models_here  # noqa: PLC0415
-    from cocoloss.benchmark.spec import load_spec  # noqa: PLC0415
-
-    own = {}
-    for text in models:
-        name, equals, place = text.partition("=")
-        if not equals or not name:
-            raise click.UsageError(f"--model takes NAME=MODULE:FACTORY, not {text!r}")
-        own[name] = place
-    seconds = None if time_limit is None else check_seconds(time_limit, "--time-limit")
-    find_own_models_here()
-    return load_spec(path).changed(
-        datasets=datasets, own=own, seconds_per_task=seconds, source=data
-    )
 
 
 def _progress(*, quiet: bool) -> Any:
