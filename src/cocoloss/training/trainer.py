@@ -21,6 +21,7 @@ from cocoloss.training.batches import ENOUGH_PER_CLASS, BatchSampler
 from cocoloss.training.callbacks import Callback, Epoch
 from cocoloss.training.keeping import BestSoFar, Outcome
 from cocoloss.training.optimiser import FlatAdamW
+from cocoloss.training.subnormals import flushed_subnormals
 
 # Inputs of several steps are gathered at once, up to this many numbers: fewer, larger copies.
 GATHERED = 1_000_000
@@ -161,7 +162,8 @@ def train(
 
     for epoch in range(1, schedule.n_epochs + 1):
         orders = np.stack([samplers[k].draw()[: n_batches * batch_size] for k in active])
-        losses = _run_epoch(network, loss, data, schedule, optimiser, orders, batch_size)
+        with flushed_subnormals():
+            losses = _run_epoch(network, loss, data, schedule, optimiser, orders, batch_size)
         for k, value in zip(active, losses, strict=True):
             curves[k].append(float(value))
 
