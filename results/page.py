@@ -74,6 +74,10 @@ def parts_of_accuracy(name: str, analysis: AccuracyAnalysis) -> Iterator[tuple[s
     yield f"{name}/measures", bench_accuracy.measures_grid(analysis)
     if len(analysis.wins):
         yield f"{name}/wins", bench_accuracy.wins_grid(analysis)
+        for other in dict.fromkeys(analysis.wins["other"]):
+            yield f"{name}/extremes/{other}", bench_accuracy.extremes_grid(analysis, other)
+    if len(analysis.tendencies):
+        yield f"{name}/tendencies", bench_accuracy.tendencies_grid(analysis)
     for trend in analysis.trends:
         _, scatter, numbers = bench_accuracy.trend_blocks(trend, name)
         yield f"{name}/{trend.measure}/scatter", scatter

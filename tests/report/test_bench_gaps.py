@@ -6,12 +6,14 @@ import pytest
 
 from cocoloss.benchmark.analysis import analyse
 from cocoloss.benchmark.findings import read_findings
+from cocoloss.benchmark.imbalance_analysis import BALANCED, PLAIN
 from cocoloss.benchmark.keys import Result
 from cocoloss.benchmark.store import Store
 from cocoloss.report.bench_about import about_blocks, making_blocks, missing_blocks
 from cocoloss.report.bench_accuracy import (
     accuracy_blocks,
     dataset_blocks,
+    extremes_grid,
     measures_grid,
     wins_grid,
 )
@@ -103,6 +105,22 @@ def test_tables_are_counted_whether_or_not_both_models_have_them(gappy):
         ["rows", "1,000 to under 10,000", "1", "0 / 0 / 0", "1 / 0 / 0"],
         ["rows", "10,000 or more", "1", "1 / 0 / 0", "0 / 0 / 0"],
     ]
+
+
+def test_leads_leave_out_what_lacks_folds(gappy):
+    cells = column(extremes_grid(gappy, "endless"), "lead")
+    assert {dataset: cell.text for dataset, cell in cells.items()} == {"table-01": "+0.020"}
+    assert column(extremes_grid(gappy, "endless"), "rows")["table-01"].text == "1,500"
+
+
+def test_a_trend_leaves_out_what_lacks_folds(tmp_path):
+    scores = {(f"table-0{k}", m): (0.5, 0.5 + k / 10) for k in range(5) for m in (PLAIN, BALANCED)}
+    scores["table-02", PLAIN] = (0.9,)
+    found = findings_of(tmp_path, scores)
+    rows = found.rows.assign(class_ratio=found.rows["dataset"].str[-1].astype(float))
+    (trend,) = analyse(replace(found, kind="imbalance", rows=rows)).trends
+    assert sorted(trend.points.index) == ["table-00", "table-01", "table-03", "table-04"]
+    assert (trend.points["improvement"] == 0).all()
 
 
 def test_means_that_read_the_same_stand_out_together(tmp_path):

@@ -11,6 +11,7 @@ from cocoloss.benchmark.evolution_analysis import EvolutionAnalysis, analyse_evo
 from cocoloss.benchmark.findings import Findings
 from cocoloss.benchmark.imbalance_analysis import Trend, analyse_trends
 from cocoloss.benchmark.rankings import NotRanked, Ranking, rank
+from cocoloss.benchmark.tendencies import tendencies
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +39,10 @@ class AccuracyAnalysis:
         ``n_datasets``, how many these are.
     wins : DataFrame
         See :func:`wins_by_character`; empty if nothing is known of the tables.
+    tendencies : DataFrame
+        See :func:`cocoloss.benchmark.tendencies.tendencies`; empty likewise.
+    characters : DataFrame
+        What is known of the tables, indexed by dataset.
     trends : tuple of Trend
         Of the improvement by balanced CoCo over the class ratio; of imbalance experiments only.
     """
@@ -49,6 +54,8 @@ class AccuracyAnalysis:
     partial: "pd.DataFrame"
     measures: "pd.DataFrame"
     wins: "pd.DataFrame"
+    tendencies: "pd.DataFrame"
+    characters: "pd.DataFrame"
     trends: tuple[Trend, ...] = ()
 
 
@@ -79,6 +86,7 @@ def analyse_accuracy(findings: Findings, missing: str = "drop_datasets") -> Accu
     partial = _partial(cells, scores)
     rankings = _rankings(rows, models, missing)
     reference = next((r.reference for r in rankings if isinstance(r, Ranking)), None)
+    whole = scores.mask(partial)
     return AccuracyAnalysis(
         rankings=rankings,
         dispersity=_dispersity(rows, models, missing),
@@ -86,8 +94,10 @@ def analyse_accuracy(findings: Findings, missing: str = "drop_datasets") -> Accu
         spreads=cells.std().unstack().reindex(index=scores.index, columns=scores.columns),
         partial=partial,
         measures=_measures(rows, scores.notna() & ~partial),
-        wins=wins_by_character(scores.mask(partial), findings.characters, reference),
-        trends=analyse_trends(rows) if findings.kind == "imbalance" else (),
+        wins=wins_by_character(whole, findings.characters, reference),
+        tendencies=tendencies(whole, findings.characters, reference),
+        characters=findings.characters,
+        trends=analyse_trends(_of(rows, whole)) if findings.kind == "imbalance" else (),
     )
 
 
@@ -147,6 +157,12 @@ def _partial(cells: Any, scores: Any) -> Any:
     """Return where a model has fewer folds than there are of the dataset, but some."""
     n_folds = cells.count().unstack().reindex(index=scores.index, columns=scores.columns)
     return (n_folds > 0) & n_folds.lt(n_folds.max(axis=1), axis=0)
+
+
+def _of(rows: Any, scores: Any) -> Any:
+    """Return the rows of datasets and models that have a score."""
+    there = scores.stack().dropna().index
+    return rows[rows.set_index(["dataset", "model"]).index.isin(there)]
 
 
 def _measures(rows: Any, whole: Any) -> Any:
