@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
+
 from cocoloss.benchmark.analysis import AccuracyAnalysis, Analysis, analyse
 from cocoloss.benchmark.convergence_analysis import ConvergenceAnalysis
 from cocoloss.benchmark.evolution_analysis import EvolutionAnalysis
@@ -25,7 +27,7 @@ from cocoloss.benchmark.store import Store
 from cocoloss.files import write_whole
 from cocoloss.report import bench_accuracy, bench_convergence, bench_evolution, bench_rankings
 from cocoloss.report.bench_about import missing_blocks
-from cocoloss.report.document import Block, Picture, Text, flat
+from cocoloss.report.document import Block, Cell, Grid, Picture, Text, fixed, flat
 from cocoloss.report.markdown import block_as_markdown
 
 HERE = Path(__file__).parent
@@ -84,6 +86,33 @@ def parts_of_accuracy(name: str, analysis: AccuracyAnalysis) -> Iterator[tuple[s
         yield f"{name}/{trend.measure}/trend", numbers
 
 
+def tuning_grid(first: AccuracyAnalysis, each: AccuracyAnalysis) -> Grid:
+    """Return what tuning in every outer fold gives beside tuning in the first."""
+    both = [m for m in each.scores.columns if m in first.scores.columns]
+    tuned_once = first.scores.mask(first.partial).reindex(each.scores.index)
+    tuned_each = each.scores.mask(each.partial)
+    rows = []
+    for model in both:
+        pair = pd.DataFrame({"once": tuned_once[model], "each": tuned_each[model]}).dropna()
+        gain = pair["each"] - pair["once"]
+        rows.append(
+            (
+                Cell(model),
+                Cell(f"{len(pair)}"),
+                fixed(pair["once"].mean(), 4),
+                fixed(pair["each"].mean(), 4),
+                Cell(f"{gain.mean():+.4f}"),
+                Cell(f"{gain.min():+.4f} to {gain.max():+.4f}"),
+            )
+        )
+    return Grid(
+        "Tuned on the first outer fold, and on each",
+        ("model", "datasets", "on the first", "on each", "difference", "by dataset"),
+        tuple(rows),
+        caption="Mean balanced accuracy over the ten outer folds, then over datasets.",
+    )
+
+
 def said_of(findings: Findings) -> str:
     """Say how much of a benchmark there is, and what it took."""
     complete = findings.units.groupby("dataset")["status"].agg(lambda s: (s == "ok").all())
@@ -125,9 +154,16 @@ def read_parts(folder: Path) -> dict[str, Block]:
         for file in sorted(folder.glob("*.parquet")):
             merge(store, file)
         found = read_findings(store)
-    return {
-        name: block for findings in found for name, block in parts_of(findings, analyse(findings))
+    analyses = {findings.name: analyse(findings) for findings in found}
+    parts = {
+        name: block
+        for findings in found
+        for name, block in parts_of(findings, analyses[findings.name])
     }
+    first, each = (analyses.get(f"accuracy-{name}") for name in ("lite", "each"))
+    if isinstance(first, AccuracyAnalysis) and isinstance(each, AccuracyAnalysis):
+        parts["accuracy-each/tuning"] = tuning_grid(first, each)
+    return parts
 
 
 def main() -> None:

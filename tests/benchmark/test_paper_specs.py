@@ -1,5 +1,6 @@
 """The specs of the paper's experiments: they load, and say in words what they leave."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,8 @@ from cocoloss.benchmark.spec import load_spec
 FOLDER = Path(__file__).parents[2] / "paper"
 KINDS = ("accuracy", "convergence", "imbalance", "evolution")
 FORMS = ("", "-lite", "-smoke")
-SPECS = {
-    f"{kind}{form}": load_spec(FOLDER / f"{kind}{form}.toml") for kind in KINDS for form in FORMS
-}
+NAMES = (*(f"{kind}{form}" for kind in KINDS for form in FORMS), "accuracy-each")
+SPECS = {name: load_spec(FOLDER / f"{name}.toml") for name in NAMES}
 INFO = TableInfo("credit-g", 1000, 20, 2, "print")
 
 
@@ -52,6 +52,15 @@ def test_the_lite_form_tries_so_many_points():
     tasks = {unit.model: unit.tasks for unit in plan_accuracy(SPECS["accuracy-lite"], [INFO])}
     assert [tasks[m] for m in ("coco", "ce", "ksvm", "rf", "hgb")] == [22, 19, 30, 13, 22]
     assert tasks["coco-default"] == 1
+
+
+def test_tuning_in_each_fold_is_all_that_is_checked():
+    each, lite = SPECS["accuracy-each"], SPECS["accuracy-lite"]
+    assert (each.tuning.mode, lite.tuning.mode) == ("each", "first")
+    assert each.tuning.trials.items() <= lite.tuning.trials.items()
+    assert replace(each.tuning, mode="first", trials=lite.tuning.trials) == lite.tuning
+    assert (each.folds, each.training, each.limits) == (lite.folds, lite.training, lite.limits)
+    assert each.data.max_rows == lite.data.max_rows
 
 
 def test_the_paper_tries_so_many_points():
