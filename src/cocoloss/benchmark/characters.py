@@ -11,7 +11,7 @@ BINS: Mapping[str, tuple[str, tuple[float, ...], Callable[[float], str]]] = {
     "n_rows": ("rows", (1000, 10_000), lambda x: f"{x:,.0f}"),
     "n_columns": ("columns", (20, 100), lambda x: f"{x:.0f}"),
     "n_classes": ("classes", (3, 10), lambda x: f"{x:.0f}"),
-    "class_ratio": ("largest class / smallest", (1.5, 3), lambda x: f"{x:g}"),
+    "class_ratio": ("largest class / smallest", (1.5, 3), lambda x: f"{x:.3g}"),
     "categorical_share": ("share of categorical columns", (0.01, 0.5), lambda x: f"{x:.0%}"),
 }
 
