@@ -1,3 +1,4 @@
+import importlib
 import subprocess
 import sys
 
@@ -30,3 +31,22 @@ def test_every_public_name_loads_on_first_use(name):
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'CocoLoss'"):
         cocoloss.CocoLoss  # noqa: B018
+
+
+LATE = ["cocoloss.heads", "cocoloss.preprocessing", "cocoloss.estimators"]
+
+
+def test_packages_of_estimators_import_none_until_it_is_used():
+    heavy = "{'sklearn', 'scipy', 'torch'}"
+    code = f"import sys, {', '.join(LATE)}\nprint({heavy} & set(sys.modules))"
+    assert run(code) == "set()"
+
+
+@pytest.mark.parametrize("package", LATE)
+def test_their_names_are_there_all_the_same(package):
+    module = importlib.import_module(package)
+    assert sorted(module.__all__) == dir(module)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'Heads'"):
+        module.Heads  # noqa: B018

@@ -11,7 +11,7 @@ PACKAGE = Path(cocoloss.__file__).parent
 
 # Low to high. A stage imports only from lower layers: never from its own layer, never from above.
 LAYERS = [
-    {"exceptions", "_validation", "_random"},
+    {"exceptions", "_validation", "_random", "_late"},
     {"geometry", "files"},
     {"data", "networks", "losses", "heads", "metrics", "stats"},
     {"preprocessing", "training"},

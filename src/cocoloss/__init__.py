@@ -3,8 +3,9 @@
 Names are loaded when they are first used, so that ``import cocoloss`` does not import torch.
 """
 
-import importlib
 from typing import TYPE_CHECKING
+
+from cocoloss._late import late_names
 
 __version__ = "0.1.0.dev0"
 
@@ -36,22 +37,15 @@ _NAMES = {
         "backward_in_chunks",
     ),
 }
-_HOME = {name: home for home, names in _NAMES.items() for name in names}
 _STAGES = (
     *("exceptions", "files", "geometry", "data", "heads", "losses", "metrics", "networks", "stats"),
     *("preprocessing", "training", "estimators", "recording", "benchmark", "report"),
 )
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604 - a list of names, told once
+__all__ = ["__version__", *(name for names in _NAMES.values() for name in names)]  # noqa: PLE0604 - a list of names, told once
 
-
-def __getattr__(name: str) -> object:
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    if name in _STAGES:
-        return importlib.import_module(f"cocoloss.{name}")
-    raise AttributeError(f"module 'cocoloss' has no attribute {name!r}")
+__getattr__, _names = late_names(__name__, _NAMES, stages=_STAGES)
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_STAGES])
+    return sorted(["__version__", *_names()])

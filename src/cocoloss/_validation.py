@@ -1,5 +1,6 @@
 """Checks that several stages share. No torch here: arrays and plain numbers only."""
 
+import sys
 from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
@@ -32,6 +33,12 @@ def check_option(value: object, name: str, options: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in options:
         raise CoCoError(f"{name} must be one of {', '.join(map(repr, options))}, not {value!r}")
     return value
+
+
+def is_sparse(values: object) -> bool:
+    """Return whether something is a sparse matrix, without importing scipy: it came from there."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(values))
 
 
 def as_array(values: Any) -> Any:

@@ -4,9 +4,12 @@ import subprocess
 import sys
 import time
 
+import pandas as pd
 import pytest
 
-HEAVY = ("torch", "pandas", "sklearn", "numpy", "rich", "matplotlib", "optuna", "dask")
+from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
+
+HEAVY = ("torch", "pandas", "sklearn", "scipy", "numpy", "rich", "matplotlib", "optuna", "dask")
 
 
 def modules_after(code):
@@ -31,7 +34,46 @@ def test_help_is_there_at_once():
     assert min(seconds() for _ in range(5)) < 0.3
 
 
-def test_predicting_needs_no_torch(model, table):
-    args = ["predict", str(model), str(table)]
-    code = f"import sys\nfrom cocoloss.cli import main\ntry: main({args})\nexcept SystemExit: pass"
-    assert "torch" not in modules_after(code)
+def runs(*commands):
+    """Return code that runs some commands one after the other, and minds how each ends."""
+    return "from cocoloss.cli import main\n" + "".join(
+        f"try: main({[str(arg) for arg in args]})\nexcept SystemExit as end: assert not end.code\n"
+        for args in commands
+    )
+
+
+@pytest.mark.parametrize(
+    ("cls", "head"),
+    [
+        *((CoCoClassifier, "gaussian"), (CoCoClassifier, "centroid"), (CoCoClassifier, "angular")),
+        *((DotRegressionClassifier, "readout"), (CrossEntropyClassifier, "readout")),
+    ],
+)
+def test_answering_needs_neither_torch_nor_scikit_learn(frame, table, tmp_path, cls, head):
+    model = tmp_path / "m.coco"
+    X, y = frame.drop(columns=["id", "kind"]), frame["kind"]
+    cls(max_iter=1, n_members=1, head=head, random_state=0).fit(X, y).save(model)
+    code = runs(
+        ["predict", model, table, "--out", tmp_path / "1.csv"],
+        ["predict", model, table, "--proba", "--outliers", "--keep", "id"],
+        ["embed", model, table, "--keep", "id", "--out", tmp_path / "2.csv"],
+    )
+    assert modules_after(code) == "['pandas', 'numpy']"
+
+
+def test_answering_by_a_model_of_arrays_needs_no_scikit_learn_either(frame, tmp_path):
+    model, table = tmp_path / "m.coco", tmp_path / "t.csv"
+    X = frame[["size"]].fillna(0)
+    X.to_csv(table, index=False)
+    CoCoClassifier(max_iter=1, n_members=1).fit(X.to_numpy(), frame["kind"]).save(model)
+    assert modules_after(runs(["predict", model, table])) == "['pandas', 'numpy']"
+
+
+@pytest.mark.parametrize("head", ["ridge", "svm"])
+def test_a_head_of_scikit_learns_answers_as_well(frame, table, tmp_path, run, head):
+    X, y = frame.drop(columns=["id", "kind"]), frame["kind"]
+    model = CoCoClassifier(max_iter=1, n_members=1, head=head, random_state=0).fit(X, y)
+    model.save(tmp_path / "m.coco")
+    run("predict", tmp_path / "m.coco", table, "--out", tmp_path / "p.csv")
+    predicted = pd.read_csv(tmp_path / "p.csv")["prediction"]
+    assert predicted.tolist() == model.predict(X).tolist()

@@ -63,8 +63,9 @@ def test_an_array_must_have_as_many_columns_as_in_fit():
 def test_names_on_one_side_only_are_warned_of_as_in_scikit_learn():
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": [5.0, 3.0]})
     by_name, by_position = TablePreprocessor().fit(frame), TablePreprocessor().fit(frame.to_numpy())
-    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+    with pytest.warns(UserWarning, match="X does not have valid feature names") as caught:
         first = by_name.transform(frame.to_numpy())
+    assert caught[0].filename == __file__  # where the names were left out
     with pytest.warns(UserWarning, match="fitted without feature names"):
         second = by_position.transform(frame)
     np.testing.assert_array_equal(first, second)

@@ -114,16 +114,16 @@ def _answer_rows(
 ) -> None:
     """Read, answer and write part by part, so that a table need not fit into memory."""
     from cocoloss.data import iter_columns, iter_tables, write_table  # noqa: PLC0415 - heavy
-    from cocoloss.estimators import load  # noqa: PLC0415
+    from cocoloss.estimators.saved import load_answers  # noqa: PLC0415
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
     from cocoloss.preprocessing.coverage import Coverage  # noqa: PLC0415
 
     if out is not None:
         options.check_out(out, [model, file])
     options.check_is_no_model(file)
-    classifier = load(model)
+    classifier = load_answers(model)
     for method, option in needs:
-        if not hasattr(classifier, method):
+        if not hasattr(classifier.heads_[0], method):
             raise CoCoError(f"{option} is not for this model: its head has no {method}")
     width = max(classifier.n_features_in_, classifier.layer_sizes_[0], 1)
     rows = max(FEWEST_ROWS, CHUNK_NUMBERS // width)
@@ -205,9 +205,9 @@ def _read_as_in_training(
 ) -> dict[str, Any]:
     """Return how to read a table so that its decimal mark is the one it shows, or the model's."""
     from cocoloss.data import find_writing  # noqa: PLC0415 - heavy
-    from cocoloss.preprocessing import TablePreprocessor  # noqa: PLC0415
+    from cocoloss.preprocessing.encoder import TableEncoder  # noqa: PLC0415
 
-    if not isinstance(preprocessor, TablePreprocessor):
+    if not isinstance(preprocessor, TableEncoder):
         return how
     learnt = getattr(preprocessor, "decimal", "auto")
     by_name = getattr(preprocessor, "matched_by_name_", False)

@@ -1,12 +1,20 @@
-"""Classifiers for tables: scikit-learn outside, networks in lockstep inside."""
+"""Classifiers for tables: scikit-learn outside, networks in lockstep inside.
 
-from cocoloss.estimators.classifiers import (
-    CoCoClassifier,
-    CrossEntropyClassifier,
-    DotRegressionClassifier,
-)
-from cocoloss.estimators.lockstep import cross_validate_lockstep
-from cocoloss.estimators.saving import load
+Names are loaded when they are first used: what only answers does without scikit-learn.
+"""
+
+from typing import TYPE_CHECKING
+
+from cocoloss._late import late_names
+
+if TYPE_CHECKING:
+    from cocoloss.estimators.classifiers import (
+        CoCoClassifier,
+        CrossEntropyClassifier,
+        DotRegressionClassifier,
+    )
+    from cocoloss.estimators.lockstep import cross_validate_lockstep
+    from cocoloss.estimators.saving import load
 
 __all__ = [
     "CoCoClassifier",
@@ -15,3 +23,16 @@ __all__ = [
     "cross_validate_lockstep",
     "load",
 ]
+
+__getattr__, __dir__ = late_names(
+    __name__,
+    {
+        "cocoloss.estimators.classifiers": [
+            "CoCoClassifier",
+            "CrossEntropyClassifier",
+            "DotRegressionClassifier",
+        ],
+        "cocoloss.estimators.lockstep": ["cross_validate_lockstep"],
+        "cocoloss.estimators.saving": ["load"],
+    },
+)

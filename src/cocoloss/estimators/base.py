@@ -14,8 +14,8 @@ from sklearn.utils import _safe_indexing
 
 from cocoloss._random import RandomState, as_generator
 from cocoloss.estimators.all_or_nothing import unchanged_on_failure
-from cocoloss.estimators.answers import MemberAverage
 from cocoloss.estimators.arguments import check_arguments, check_device, is_auto, is_named
+from cocoloss.estimators.averages import MemberAverage
 from cocoloss.estimators.copies import make_copies
 from cocoloss.estimators.fitting import Fitting, train_together
 from cocoloss.estimators.held_out import split_held_out

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cocoloss._random import RandomState
 from cocoloss._validation import check_option
+from cocoloss.estimators.answers import HiddenLayerAnswers
 from cocoloss.estimators.base import BaseNetworkClassifier
 from cocoloss.estimators.jobs import Job
 from cocoloss.heads import ReadoutHead
@@ -233,7 +234,8 @@ class DotRegressionClassifier(BaseNetworkClassifier):
         return ReadoutHead(job.design.loss.prototypes.numpy(), priors=self.class_prior_)
 
 
-class CrossEntropyClassifier(BaseNetworkClassifier):
+# NOTE[PAPER]: the features of cross-entropy are those of the last hidden layer.
+class CrossEntropyClassifier(HiddenLayerAnswers, BaseNetworkClassifier):
     r"""The usual classifier: a softmax on a linear layer of the last hidden layer.
 
     Parameters are those of :class:`CoCoClassifier`, without ``loss`` and ``similarity``. The
@@ -262,10 +264,6 @@ class CrossEntropyClassifier(BaseNetworkClassifier):
 
     def _readout(self, job: Job) -> ReadoutHead:  # noqa: ARG002
         return ReadoutHead(metric="dot", priors=self.class_prior_)
-
-    # NOTE[PAPER]: the features of cross-entropy are those of the last hidden layer.
-    def _embeddings(self, inputs: NDArray[np.float32]) -> NDArray[Any]:
-        return self._outputs(inputs, hidden=self.modules_ is None)
 
     def _embedding_width(self) -> int:
         return self.layer_sizes_[-1 if self.modules_ is not None else -2]

@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import issparse
-from sklearn.utils.validation import _num_samples
 
+from cocoloss._validation import is_sparse
 from cocoloss.exceptions import CoCoError
 from cocoloss.preprocessing.refusals import check_is_table, is_polars
 
@@ -30,7 +30,7 @@ def as_table(X: Any, reader: str, *, own: bool = False) -> Any:
     TypeError
         If it is sparse.
     """
-    if issparse(X):
+    if is_sparse(X):
         raise TypeError(
             f"Sparse data was passed, but {reader} needs a dense table; use X.toarray()"
         )
@@ -68,16 +68,16 @@ def transform_inputs(transformer: Any, rows: Any) -> NDArray[np.float32]:
 def as_inputs(made: Any, transformer: Any, rows: Any) -> NDArray[np.float32]:
     """Return a float32 matrix, or say what is wrong with what a transformer made."""
     name = type(transformer).__name__
-    made = made.toarray() if issparse(made) else made  # type: ignore[attr-defined]
+    made = made.toarray() if is_sparse(made) else made
     try:
         with np.errstate(over="ignore"):  # told below
             inputs = np.ascontiguousarray(made, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise CoCoError(f"the preprocessing {name} must make numbers: {error}") from error
-    if inputs.ndim != 2 or len(inputs) != _num_samples(rows) or inputs.shape[1] == 0:
+    if inputs.ndim != 2 or len(inputs) != _n_rows(rows) or inputs.shape[1] == 0:
         raise CoCoError(
             f"the preprocessing {name} must make a matrix with a row for each of the "
-            f"{_num_samples(rows)} rows, but made one of shape {inputs.shape}"
+            f"{_n_rows(rows)} rows, but made one of shape {inputs.shape}"
         )
     if not np.isfinite(inputs).all():
         raise CoCoError(
@@ -85,3 +85,11 @@ def as_inputs(made: Any, transformer: Any, rows: Any) -> NDArray[np.float32]:
             f"preprocess='auto'"
         )
     return inputs
+
+
+def _n_rows(rows: Any) -> int:
+    if isinstance(rows, pd.DataFrame | np.ndarray):
+        return len(rows)
+    from sklearn.utils.validation import _num_samples  # noqa: PLC0415 - slow, and seldom needed
+
+    return int(_num_samples(rows))

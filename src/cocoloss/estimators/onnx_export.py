@@ -18,7 +18,7 @@ from cocoloss.files import write_whole
 from cocoloss.heads import CentroidHead, EmbeddingHead, GaussianHead, ReadoutHead
 
 if TYPE_CHECKING:
-    from cocoloss.estimators.answers import MemberAverage
+    from cocoloss.estimators.averages import MemberAverage
 
 OPSET = 18
 IR_VERSION = 9  # of opset 18, so that older runtimes read the file too

@@ -2,27 +2,24 @@
 
 import copy
 import os
-import warnings
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from sklearn.linear_model import RidgeClassifier
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
 import cocoloss
+from cocoloss.estimators.saved import VERSION, read_saved
 from cocoloss.exceptions import CoCoError
-from cocoloss.files.archive import brief, read_archive, write_archive
-from cocoloss.files.plain import pack, unpack
+from cocoloss.files.archive import write_archive
+from cocoloss.files.plain import pack
 from cocoloss.heads import HEADS, CentroidHead, GaussianHead, ReadoutHead
 from cocoloss.preprocessing import FloatConverter, TablePreprocessor
 from cocoloss.preprocessing.categories import OneHot
 from cocoloss.preprocessing.scaling import NumberScaler
 
-VERSION = 1  # of what the attributes mean; raise it when an older reader would misread a file
 PARTS: dict[str, type] = {
     part.__name__: part
     for part in (
@@ -30,9 +27,7 @@ PARTS: dict[str, type] = {
         *(GaussianHead, CentroidHead, ReadoutHead, RidgeClassifier, LinearSVC, LabelBinarizer),
     )
 }
-HEAD_PARTS = (GaussianHead, CentroidHead, ReadoutHead, RidgeClassifier, LinearSVC)
 ROWS_OF_PARTS = ("_kept", "_seen", "_parts")  # partial_fit's: data, and a file holds weights
-MAX_WIDTH = 2**24
 
 
 class SavedWhole:
@@ -126,14 +121,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         If there is no such file, or it is of another kind, altered, cut short or from a later
         version.
     """
-    archive = read_archive(path, version=VERSION)
-    try:
-        model = unpack(archive.document, archive.arrays, PARTS | _classifiers())
-        _check_sizes(model)
-        _try_once(model)
-    except (Exception, RecursionError) as error:  # the parts of a crafted file may say anything
-        raise CoCoError(f"{path} is not a usable model file: {brief(error)}") from error
-    return model
+    return read_saved(path, PARTS | _classifiers())
 
 
 def _classifiers() -> dict[str, type]:
@@ -155,7 +143,7 @@ def _check_own_parts(model: Any) -> None:
             f"a model file cannot hold the preprocessing {type(model.preprocessor_).__name__}; use "
             f"preprocess='auto' or None and transform the table before"
         )
-    if not isinstance(model.heads_[0], HEAD_PARTS):
+    if type(model.heads_[0]) not in PARTS.values():
         raise CoCoError(
             f"a model file cannot hold the head {type(model.heads_[0]).__name__}; use one of "
             f"{', '.join(HEADS)}"
@@ -171,63 +159,3 @@ def _without_visitors(model: Any) -> Any:
     if not isinstance(model.random_state, (int, np.integer)):
         model.random_state = None
     return model
-
-
-def _check_sizes(model: Any) -> None:
-    """Refuse parts whose sizes do not agree, before anything is made of those sizes."""
-    if type(model).__name__ not in _classifiers():
-        raise CoCoError("it holds no classifier")
-    K, P = model.parameters_.shape
-    sizes = model.layer_sizes_
-    if not isinstance(sizes, tuple) or not all(_is_count(n) for n in sizes) or len(sizes) < 2:
-        raise CoCoError("the layers have no possible sizes")
-    if sum((n_in + 1) * n_out for n_in, n_out in pairwise(sizes)) != P:
-        raise CoCoError("the weights do not fill the layers")
-    if not np.isfinite(model.parameters_).all():
-        raise CoCoError("weights are not finite")
-    if not isinstance(model.heads_, list) or len(model.heads_) != K or K == 0:
-        raise CoCoError("there is not one head for each network")
-    if not all(isinstance(head, HEAD_PARTS) for head in model.heads_):
-        raise CoCoError("a head is none")
-    if not isinstance(model.classes_, np.ndarray) or model.classes_.ndim != 1:
-        raise CoCoError("the classes are no list")
-    if model.modules_ is not None:
-        raise CoCoError("it claims to hold torch modules")
-
-
-def _try_once(model: Any) -> None:
-    """Let every part work once, on a row of gaps, and look at what comes out."""
-    row = _row_of_gaps(model.preprocessor_, model.layer_sizes_[0])
-    with warnings.catch_warnings(), np.errstate(divide="raise", invalid="raise"):
-        warnings.simplefilter("ignore")
-        answer = model.decision_function(row)
-        embedding = model.transform(row)
-    n_classes = len(model.classes_)
-    if not (np.isfinite(answer).all() and np.isfinite(embedding).all()):
-        raise CoCoError("its answers are not finite")
-    if np.shape(answer) != ((1,) if n_classes == 2 else (1, n_classes)):
-        raise CoCoError("the heads know other classes than the model")
-    if np.shape(embedding) != (1, model._n_features_out):  # noqa: SLF001
-        raise CoCoError("the embedding does not have its width")
-
-
-def _row_of_gaps(preprocessor: Any, width: int) -> Any:
-    """Return one row for the preprocessing, after its sizes are known to be those of the model."""
-    if isinstance(preprocessor, FloatConverter):
-        if preprocessor.n_features_in_ != width:
-            raise CoCoError("the preprocessing does not fit the first layer")
-        names = getattr(preprocessor, "feature_names_in_", None)
-        row = np.zeros((1, width), dtype=np.float32)
-        return row if names is None else pd.DataFrame(row, columns=names)
-    names, n = preprocessor.column_names_, preprocessor.n_features_in_
-    if preprocessor.n_features_out_ != width or not isinstance(names, list) or len(names) != n:
-        raise CoCoError("the preprocessing does not fit the first layer")
-    if len(preprocessor.get_feature_names_out()) != width:
-        raise CoCoError("the columns do not fill the first layer")
-    if preprocessor.matched_by_name_:
-        return pd.DataFrame([[None] * n], columns=names)
-    return np.full((1, n), np.nan)
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 1 <= value <= MAX_WIDTH

@@ -1,11 +1,19 @@
-"""Classifiers on embeddings: arrays in, classes, probabilities and outlier scores out."""
+"""Classifiers on embeddings: arrays in, classes, probabilities and outlier scores out.
 
-from cocoloss.heads.base import EmbeddingHead, Priors
-from cocoloss.heads.centroid import CentroidHead
-from cocoloss.heads.gaussian import GaussianHead
-from cocoloss.heads.named import HEADS, make_head
-from cocoloss.heads.readout import ReadoutHead
-from cocoloss.heads.temperature import fit_temperature
+Names are loaded when they are first used: what only answers does without scikit-learn.
+"""
+
+from typing import TYPE_CHECKING
+
+from cocoloss._late import late_names
+
+if TYPE_CHECKING:
+    from cocoloss.heads.base import EmbeddingHead, Priors
+    from cocoloss.heads.centroid import CentroidHead
+    from cocoloss.heads.gaussian import GaussianHead
+    from cocoloss.heads.named import HEADS, make_head
+    from cocoloss.heads.readout import ReadoutHead
+    from cocoloss.heads.temperature import fit_temperature
 
 __all__ = [
     "HEADS",
@@ -17,3 +25,15 @@ __all__ = [
     "fit_temperature",
     "make_head",
 ]
+
+__getattr__, __dir__ = late_names(
+    __name__,
+    {
+        "cocoloss.heads.base": ["EmbeddingHead", "Priors"],
+        "cocoloss.heads.centroid": ["CentroidHead"],
+        "cocoloss.heads.gaussian": ["GaussianHead"],
+        "cocoloss.heads.named": ["HEADS", "make_head"],
+        "cocoloss.heads.readout": ["ReadoutHead"],
+        "cocoloss.heads.temperature": ["fit_temperature"],
+    },
+)

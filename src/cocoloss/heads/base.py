@@ -1,32 +1,28 @@
-"""What every head shares: log-likelihoods become answers by way of priors and temperature.
+"""What every head shares in learning: labelled rows, priors, and the temperature that fits them.
 
-How a head comes by its log-likelihoods is not this file's business.
+What it answers afterwards is the business of :mod:`cocoloss.heads.answers`.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cocoloss._validation import as_array, check_option, check_priors, check_weights
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads._rows import LabelledRows, blocks
+from cocoloss.heads._rows import LabelledRows
+from cocoloss.heads.answers import BayesAnswers
 from cocoloss.heads.temperature import fit_temperature
 
 Priors = str | ArrayLike
-BlockFunction = Callable[[NDArray[np.float64]], NDArray[Any]]
-
 PRIORS = ("uniform", "empirical")
-HUGE = 1e300  # what a number becomes that overflows: rows that far away are equally far from all
 
 
-class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
+class EmbeddingHead(ClassifierMixin, BayesAnswers, BaseEstimator):
     r"""A classifier on embeddings that answers with Bayes' rule.
 
     A head gives each class a log-likelihood :math:`\ell_c(h)`, up to a term that the classes share.
@@ -39,10 +35,6 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
     """
 
     priors: Priors
-    classes_: NDArray[Any]
-    class_prior_: NDArray[np.float64]
-    class_share_: NDArray[np.float64]
-    temperature_: float
     n_features_in_: int
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -122,79 +114,17 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
         )
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row, the first one of equals.
-
-        It is the argmax of :meth:`predict_proba`: under the same priors and temperature.
-        """
-        best = self._answer(X, lambda h: softmax(self._joint(h), axis=1).argmax(axis=1))
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the posterior probability of each class, of shape (n, C)."""
-        return self._answer(X, lambda h: softmax(self._joint(h), axis=1))
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the log of the posterior probability of each class, of shape (n, C); finite."""
-        return self._answer(X, lambda h: log_softmax(self._joint(h), axis=1))
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the log posterior of shape (n, C); for two classes the log odds of the second."""
-        check_is_fitted(self)
-        if len(self.classes_) == 2:
-            return self._answer(X, lambda h: np.diff(self._joint(h), axis=1)[:, 0])
-        return self.predict_log_proba(X)
-
-    def log_likelihood(self, X: Any) -> NDArray[np.float64]:
-        """Return what the embedding says of each class, before priors and temperature, (n, C)."""
-        return self._answer(X, self._bounded_log_likelihood)
-
-    def outlier_score(self, X: Any) -> NDArray[np.float64]:
-        """Return how strange each row is, of shape (n,): larger is stranger.
-
-        The scores of one fitted head are comparable from row to row; what they measure is said
-        on the class. Neither priors nor temperature matter.
-        """
-        return self._answer(X, lambda h: _bounded(self._strangeness, h, overflow=HUGE))
-
     @abstractmethod
     def _learn(self, rows: LabelledRows) -> None:
         """Set the fitted attributes that :meth:`_log_likelihood` needs."""
 
-    @abstractmethod
-    def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return class log-likelihoods of a block, (b, C), up to a term that the classes share."""
-
-    @abstractmethod
-    def _strangeness(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the outlier scores of a block, (b,)."""
-
-    def _joint(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the log posterior up to a term that the classes share, (b, C)."""
-        evidence = self._bounded_log_likelihood(block)
-        evidence -= evidence.max(axis=1, keepdims=True)  # or large ones would swallow the prior
-        joint: NDArray[np.float64] = np.log(self.class_prior_) + evidence / self.temperature_
-        return joint
-
-    def _bounded_log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _bounded(self._log_likelihood, block, overflow=-HUGE)
-
-    def _answer(self, X: Any, function: BlockFunction) -> NDArray[Any]:
-        """Apply a function of a block of rows to the rows a user gave."""
+    def _checked(self, X: Any) -> NDArray[Any]:
+        """Return the rows that a user gave as an array, or say what is wrong with them."""
         check_is_fitted(self)
-        X = validate_data(self, as_array(X), reset=False, dtype=[np.float64, np.float32])
-        return self._map_blocks(X, function)
-
-    def _map_blocks(self, X: NDArray[Any], function: BlockFunction) -> NDArray[Any]:
-        result: NDArray[Any] | None = None
-        for block in blocks(len(X), len(self.classes_) * X.shape[1]):
-            values = function(X[block].astype(np.float64, copy=False))
-            if result is None:
-                result = np.empty((len(X), *values.shape[1:]), dtype=values.dtype)
-            result[block] = values
-        assert result is not None  # there is always a block, if only an empty one
-        return result
+        rows: NDArray[Any] = validate_data(
+            self, as_array(X), reset=False, dtype=[np.float64, np.float32]
+        )
+        return rows
 
     def _present(
         self,
@@ -237,13 +167,3 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
         if check_option(self.priors, "priors", PRIORS) == "empirical":
             return self.class_share_.copy()
         return np.full(n_classes, 1 / n_classes)
-
-
-def _bounded(
-    function: BlockFunction, block: NDArray[np.float64], *, overflow: float
-) -> NDArray[np.float64]:
-    """Return finite values of a function; inf - inf counts as ``overflow``."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = function(block)
-    bounded: NDArray[np.float64] = np.clip(np.nan_to_num(values, nan=overflow), -HUGE, HUGE)
-    return bounded

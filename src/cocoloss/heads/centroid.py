@@ -1,18 +1,16 @@
 """The nearest class mean, by distance or by angle, with probabilities from the spread around it."""
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cocoloss._validation import check_option
 from cocoloss.heads._moments import class_moments
 from cocoloss.heads._rows import FLOOR, LabelledRows
-from cocoloss.heads._sphere import concentration, cosines
+from cocoloss.heads._sphere import concentration
 from cocoloss.heads.base import EmbeddingHead, Priors
+from cocoloss.heads.likelihoods import CentroidAnswers
 
 METRICS = ("euclidean", "angular")
 
 
-class CentroidHead(EmbeddingHead):
+class CentroidHead(CentroidAnswers, EmbeddingHead):
     r"""Classify embeddings by the nearest class mean.
 
     With uniform priors the prediction is the paper's centroid rule. Probabilities come from one
@@ -59,9 +57,6 @@ class CentroidHead(EmbeddingHead):
     array([[0.5, 0.5]])
     """
 
-    means_: NDArray[np.float64]
-    concentration_: float
-
     def __init__(self, metric: str = "euclidean", *, priors: Priors = "uniform") -> None:
         self.metric = metric
         self.priors = priors
@@ -74,18 +69,3 @@ class CentroidHead(EmbeddingHead):
             self.concentration_ = concentration(rows, self.means_)
         else:
             self.concentration_ = 1 / max(float(moments.pooled.mean()), FLOOR * moments.scale)
-
-    def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        return -0.5 * self._squared_distances(block)
-
-    def _strangeness(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        nearest: NDArray[np.float64] = self._squared_distances(block).min(axis=1)
-        return nearest
-
-    def _squared_distances(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the squared distance to each mean in units of the spread, (b, C)."""
-        if self.metric == "angular":
-            return 2 * self.concentration_ * (1 - cosines(block, self.means_))
-        deviations = block - self.means_[:, None]  # (C, b, q)
-        squared: NDArray[np.float64] = np.einsum("cbq,cbq->cb", deviations, deviations).T
-        return self.concentration_ * squared

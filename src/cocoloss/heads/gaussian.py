@@ -5,19 +5,19 @@ from numbers import Real
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.spatial.distance import cdist
 
 from cocoloss._validation import check_option
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads._moments import Moments, class_moments
 from cocoloss.heads._rows import FLOOR, LabelledRows
 from cocoloss.heads.base import EmbeddingHead, Priors
+from cocoloss.heads.likelihoods import GaussianAnswers
 
 COVARIANCES = ("full", "tied", "diag")
 MOST_NUMBERS = 2**24  # of all covariance matrices together: 128 MB
 
 
-class GaussianHead(EmbeddingHead):
+class GaussianHead(GaussianAnswers, EmbeddingHead):
     r"""Classify embeddings by the Gaussian under which they are most probable.
 
     Each class has a mean and a covariance by maximum likelihood. A network trained with CoCo
@@ -87,10 +87,6 @@ class GaussianHead(EmbeddingHead):
     True
     """
 
-    means_: NDArray[np.float64]
-    covariance_: str
-    precisions_cholesky_: NDArray[np.float64]
-
     def __init__(
         self,
         covariance: str = "auto",
@@ -135,29 +131,6 @@ class GaussianHead(EmbeddingHead):
         else:
             covariances = covariances + ridge * np.eye(q)
             self.precisions_cholesky_ = self._factor(covariances)
-
-    def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        P = self.precisions_cholesky_
-        diagonal = P if self.covariance_ == "diag" else np.diagonal(P, axis1=-2, axis2=-1)
-        log_det = np.log(diagonal).sum(axis=-1)  # (C,), or one number for "tied"
-        q = block.shape[1]
-        distances = self._squared_distances(block)  # (b, C)
-        log_density: NDArray[np.float64] = log_det - 0.5 * (q * np.log(2 * np.pi) + distances)
-        return log_density
-
-    def _strangeness(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        nearest: NDArray[np.float64] = self._squared_distances(block).min(axis=1)
-        return nearest
-
-    def _squared_distances(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the squared Mahalanobis distance to each class, (b, C)."""
-        P = self.precisions_cholesky_
-        if self.covariance_ == "tied":
-            return np.asarray(cdist(block @ P, self.means_ @ P, "sqeuclidean"))
-        deviations = block - self.means_[:, None]  # (C, b, q)
-        whitened = deviations * P[:, None] if self.covariance_ == "diag" else deviations @ P
-        squared: NDArray[np.float64] = np.einsum("cbq,cbq->cb", whitened, whitened).T
-        return squared
 
     def _shrinkage(self, q: int) -> float:
         if isinstance(self.shrinkage, str):

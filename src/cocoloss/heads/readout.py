@@ -4,18 +4,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 from cocoloss._validation import as_float_array, check_option
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads._rows import LabelledRows
-from cocoloss.heads._sphere import concentration, cosines
+from cocoloss.heads._sphere import concentration
 from cocoloss.heads.base import EmbeddingHead, Priors
+from cocoloss.heads.likelihoods import ReadoutAnswers
 
 METRICS = ("angular", "dot")
 
 
-class ReadoutHead(EmbeddingHead):
+class ReadoutHead(ReadoutAnswers, EmbeddingHead):
     r"""Classify embeddings by fixed class vectors.
 
     - "angular", for dot regression: :math:`\ell_c(h) = \kappa \cos(h, v_c)`. With uniform priors
@@ -71,10 +71,6 @@ class ReadoutHead(EmbeddingHead):
     array(['b'], dtype='<U1')
     """
 
-    prototypes_: NDArray[np.float64]
-    bias_: NDArray[np.float64]
-    concentration_: float
-
     def __init__(
         self,
         prototypes: ArrayLike | None = None,
@@ -98,21 +94,6 @@ class ReadoutHead(EmbeddingHead):
         self.prototypes_ = _given(self.prototypes, np.eye(q), (n_classes, q), "prototypes")
         self.bias_ = _given(self.bias, np.zeros(n_classes), (n_classes,), "bias")
         self.concentration_ = concentration(rows, self.prototypes_) if metric == "angular" else 1.0
-
-    def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self.metric == "angular":
-            return self.concentration_ * cosines(block, self.prototypes_)
-        return self._logits(block) - np.log(self.class_share_)
-
-    def _strangeness(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self.metric == "angular":
-            nearest: NDArray[np.float64] = cosines(block, self.prototypes_).max(axis=1)
-            return 2 * self.concentration_ * (1 - nearest)
-        return -np.asarray(logsumexp(self._logits(block), axis=1), dtype=np.float64)
-
-    def _logits(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        logits: NDArray[np.float64] = block @ self.prototypes_.T + self.bias_
-        return logits
 
 
 def _given(

@@ -56,7 +56,8 @@ class RemembersColumns:
 
     def _warn_of_names(self, now: str, then: str) -> None:
         message = f"{now}, but {self._speaker()} was fitted {then} feature names"
-        warnings.warn(message, UserWarning, stacklevel=4)  # where transform was called
+        # Where transform was called: past the two of that name, and scikit-learn's wrapper of one.
+        warnings.warn(message, UserWarning, stacklevel=6)
 
     def _input_names(self, input_features: Any) -> list[str]:
         """Return the names that the user gives to the columns, or else those of fit."""

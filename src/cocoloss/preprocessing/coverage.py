@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from cocoloss.preprocessing.category_columns import one_hot_codes
-from cocoloss.preprocessing.preprocessor import TablePreprocessor
+from cocoloss.preprocessing.encoder import TableEncoder
 from cocoloss.preprocessing.quantities import QUANTITIES, read_quantities
 from cocoloss.preprocessing.tables import read_table
 from cocoloss.preprocessing.values import UNSEEN
@@ -42,7 +42,7 @@ class Coverage:
     """
 
     def __init__(self, preprocessor: Any) -> None:
-        told = isinstance(preprocessor, TablePreprocessor) and preprocessor.matched_by_name_
+        told = isinstance(preprocessor, TableEncoder) and preprocessor.matched_by_name_
         self.n_rows = 0
         self.empty: list[str] = list(preprocessor.kinds_) if told else []
         self.unknown: dict[str, str] = {}

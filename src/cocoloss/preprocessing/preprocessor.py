@@ -1,4 +1,4 @@
-"""The transformer that makes a table fit for a network: it decides kinds and lines up the columns.
+"""The transformer that makes a table fit for a network: it decides the kinds of the columns.
 
 How a kind is read or encoded is not this file's business.
 """
@@ -14,22 +14,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from cocoloss._validation import check_integer, check_option
 from cocoloss.exceptions import CoCoError
-from cocoloss.preprocessing.category_columns import TOO_RARE, fit_one_hots, one_hot_codes
-from cocoloss.preprocessing.columns import RemembersColumns
-from cocoloss.preprocessing.cycles import cycle_names, varying_cycles, write_cycles
+from cocoloss.preprocessing.category_columns import TOO_RARE, fit_one_hots
+from cocoloss.preprocessing.cycles import varying_cycles
+from cocoloss.preprocessing.encoder import TableEncoder
 from cocoloss.preprocessing.findings import find_kinds
 from cocoloss.preprocessing.kinds import (
     BOOLEAN,
     CATEGORY,
     DATE,
-    NUMBER,
     STRAYS,
     TEXT,
     Finding,
     Writing,
 )
 from cocoloss.preprocessing.listed import FROM_DTYPE
-from cocoloss.preprocessing.numerals import AUTO, COMMA, DOT, with_decimal
+from cocoloss.preprocessing.numerals import AUTO, COMMA, DOT
 from cocoloss.preprocessing.quantities import QUANTITIES, read_quantities
 from cocoloss.preprocessing.remarks import (
     ColumnsWarning,
@@ -41,7 +40,7 @@ from cocoloss.preprocessing.scaling import NumberScaler
 from cocoloss.preprocessing.tables import Table, read_table
 
 
-class TablePreprocessor(RemembersColumns, TransformerMixin, BaseEstimator):
+class TablePreprocessor(TableEncoder, TransformerMixin, BaseEstimator):
     """Turn a table of any kind into a finite float32 matrix for a neural network.
 
     Each column is treated by its kind:
@@ -241,21 +240,7 @@ class TablePreprocessor(RemembersColumns, TransformerMixin, BaseEstimator):
             If columns lack, or a column holds what it did not hold in fit.
         """
         check_is_fitted(self, "n_features_out_")
-        table = read_table(X, self._speaker())
-        where = self._find(table, self.kinds_)
-        out = np.zeros((table.n_rows, self.n_features_out_), dtype=np.float32)
-        quantities = {name: kind for name, kind in self.kinds_.items() if kind in QUANTITIES}
-        matrix = read_quantities(table, where, quantities, self.forms_, self.stray_columns_)
-        end = self.scaler_.width
-        self.scaler_.transform(matrix, out[:, :end])
-        for name, cycles in self.cycles_.items():
-            start, end = end, end + 2 * len(cycles)
-            write_cycles(matrix[:, list(quantities).index(name)], cycles, out[:, start:end])
-        for name, one_hot in self.one_hots_.items():
-            start, end = end, end + one_hot.width
-            codes = one_hot_codes(table.column(where[name]), name, self.kinds_[name], one_hot)
-            one_hot.transform(codes, out[:, start:end])
-        return out
+        return super().transform(X)
 
     def expect_decimal(self, decimal: str) -> Self:
         """Read numbers in text with another decimal mark from now on.
@@ -271,11 +256,7 @@ class TablePreprocessor(RemembersColumns, TransformerMixin, BaseEstimator):
             Itself.
         """
         check_is_fitted(self, "n_features_out_")
-        check_option(decimal, "decimal", [DOT, COMMA])
-        numbers = [name for name, kind in self.kinds_.items() if kind == NUMBER]
-        forms = {name: with_decimal(self.forms_.get(name, ""), decimal) for name in numbers}
-        self.forms_ = self.forms_ | {name: form for name, form in forms.items() if form}
-        return self
+        return super().expect_decimal(decimal)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the result's columns.
@@ -296,14 +277,7 @@ class TablePreprocessor(RemembersColumns, TransformerMixin, BaseEstimator):
             If ``input_features`` are too many, too few, or not the names seen in fit.
         """
         check_is_fitted(self, "n_features_in_")
-        called = dict(zip(self.column_names_, self._input_names(input_features), strict=True))
-        quantities = [called[name] for name, kind in self.kinds_.items() if kind in QUANTITIES]
-        names = self.scaler_.names(quantities)
-        for name, cycles in self.cycles_.items():
-            names += cycle_names(called[name], cycles)
-        for name, one_hot in self.one_hots_.items():
-            names += one_hot.names(called[name])
-        return np.array(names, dtype=object)
+        return super().get_feature_names_out(input_features)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse
 
+from cocoloss._validation import is_sparse
 from cocoloss.exceptions import CoCoError
 from cocoloss.preprocessing.remarks import some_of
 
@@ -40,7 +40,7 @@ def check_is_table(X: Any, reader: str) -> None:
     Traceback (most recent call last):
     cocoloss.exceptions.CoCoError: X is a dict; pass pandas.DataFrame(X)
     """
-    if issparse(X):
+    if is_sparse(X):
         raise TypeError(
             f"Sparse data was passed, but {reader} needs a dense table; use X.toarray()"
         )

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array
 
 from cocoloss.exceptions import CoCoError
 from cocoloss.preprocessing.refusals import check_is_table, is_polars
@@ -127,6 +126,10 @@ def _from_array(X: Any, reader: str) -> Table:
 
 
 def _as_array(X: Any, dtype: Any, reader: str) -> NDArray[Any]:
+    if type(X) is np.ndarray and X.dtype.kind in NUMBER_KINDS:
+        return X  # there is nothing to say of it that check_is_table has not said
+    from sklearn.utils.validation import check_array  # noqa: PLC0415 - slow, and seldom needed
+
     try:
         return np.asarray(
             check_array(X, dtype=dtype, ensure_all_finite=False, estimator=reader, input_name="X")
