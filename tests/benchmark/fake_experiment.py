@@ -74,6 +74,10 @@ def _breaks(task, folder):
         raise RuntimeError("fold 1 does not\nconverge")
 
 
+def _is_broken(task, folder):
+    raise ValueError("nothing works")
+
+
 def _kills_its_worker_once(task, folder):
     marker = folder / "killed-once"
     if task.stage == "fold" and not marker.exists():
@@ -127,6 +131,7 @@ def _returns_nonsense(task, folder):
 
 BEHAVIOURS = {
     "breaks": _breaks,
+    "broken": _is_broken,
     "kills-once": _kills_its_worker_once,
     "kills-always": _kills_every_worker,
     "loops": _loops,

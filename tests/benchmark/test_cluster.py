@@ -167,9 +167,11 @@ def test_a_cluster_started_by_hand_gives_the_same_numbers(by_hand, store, tmp_pa
     pool._client.wait_for_workers(2)  # noqa: SLF001 - else one may have done it all
     summary = run_on(pool, spec, store)
     assert summary.units == {"ok": 6}
+    worked = [path.name for path in tmp_path.glob("worked-*")]
+    assert worked  # by one of them or both: who gets which task is for Dask to say
+    assert f"worked-{os.getpid()}" not in worked
     monkeypatch.syspath_prepend(str(tmp_path))
     assert numbers(store, spec) == in_this_process(spec, tmp_path)
-    assert len(list(tmp_path.glob("worked-*"))) == 3  # two workers, and this process
 
 
 def test_a_nanny_elsewhere_ends_a_worker_that_can_answer_nobody(by_hand, store, monkeypatch):

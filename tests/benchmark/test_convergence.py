@@ -145,7 +145,7 @@ def test_folds_of_different_width_and_classes_are_survived():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_term": [64]}, "unknown key options.n_term; there are n_terms, batch_size"),
+        ({"n_term": [64]}, "unknown key options.n_term; did you mean 'n_terms'?"),
         ({"n_terms": 64}, "options.n_terms must be a list"),
         ({"n_terms": []}, "options.n_terms must be a list"),
         ({"n_terms": [64, -1]}, "each of options.n_terms must be at least 0"),

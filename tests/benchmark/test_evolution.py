@@ -78,7 +78,7 @@ def test_large_tables_are_thinned(tumours):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epoch": [5]}, "unknown key options.epoch; there are epochs"),
+        ({"epoch": [5]}, "unknown key options.epoch; did you mean 'epochs'?"),
         ({"epochs": 5}, "options.epochs must be a list"),
         ({"epochs": [0]}, "each of options.epochs must be at least 1"),
         ({"hidden_units": "many"}, "options.hidden_units must be a whole number"),

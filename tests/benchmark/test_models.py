@@ -18,8 +18,7 @@ from cocoloss.benchmark.own_models import model_from_text, own_model
 from cocoloss.benchmark.spaces import suggest_forest
 from cocoloss.estimators.base import BaseNetworkClassifier
 from cocoloss.exceptions import CoCoError
-from cocoloss.training import trainer
-from cocoloss.training.batches import BatchSampler
+from spies import note_which_batches_are_pairs
 
 SMALL = {"max_iter": 5, "hidden_layer_sizes": (8,)}
 
@@ -62,13 +61,7 @@ def test_networks_train_as_the_paper_says(name):
 
 @pytest.mark.parametrize("name", ["coco", "coco-w", "coco-balanced", "coco-s0.25", "dr", "ce-w"])
 def test_batches_are_drawn_alike_for_all_losses(name, monkeypatch):
-    in_pairs = []
-
-    def sampler(*arguments, **options):
-        in_pairs.append(options["in_pairs"])
-        return BatchSampler(*arguments, **options)
-
-    monkeypatch.setattr(trainer, "BatchSampler", sampler)
+    in_pairs = note_which_batches_are_pairs(monkeypatch)
     X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 30
     find_model(name).make(4, 30, {"batch_size": 16, "max_iter": 1}, 0).fit(X, y)
     assert in_pairs == [False]

@@ -277,6 +277,8 @@ def test_a_fault_of_a_long_table_is_told_in_one_line(long, csv, spoil, said):
         (["--rope", -1], "--rope must be a finite number"),
         (["--ranking", "folds"], "--ranking folds needs the score of every fold"),
         (["--score", "f1"], "--score is for long tables"),
+        (["--fold-test", "corrected_t"], "--fold-test is for --ranking folds"),
+        (["--fold-test", "wilcoxon"], "--fold-test is for --ranking folds"),
     ],
 )
 def test_options_that_cannot_be_used_are_told_by_name(wide, csv, options, said):

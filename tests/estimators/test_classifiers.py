@@ -24,7 +24,7 @@ from torch import nn
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import GaussianHead
-from cocoloss.training import BatchSampler, trainer
+from spies import note_which_batches_are_pairs
 
 CLASSIFIERS = [CoCoClassifier, DotRegressionClassifier, CrossEntropyClassifier]
 
@@ -446,13 +446,7 @@ def test_two_hundred_classes():
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS)
 def test_only_the_loss_that_learns_from_pairs_draws_them(classifier, monkeypatch):
-    in_pairs = []
-
-    def sampler(*arguments, **options):
-        in_pairs.append(options["in_pairs"])
-        return BatchSampler(*arguments, **options)
-
-    monkeypatch.setattr(trainer, "BatchSampler", sampler)
+    in_pairs = note_which_batches_are_pairs(monkeypatch)
     X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 30
     options = {"n_members": 1, "max_iter": 1, "early_stopping": False}
     classifier(batch_size=16, **options).fit(X, y)

@@ -78,6 +78,27 @@ def test_opens_everywhere_without_errors_and_fetches_nothing(open_page, path, wi
     assert contrast >= 4.5, where
 
 
+@pytest.mark.parametrize("color_scheme", ["light", "dark"])
+def test_a_phone_cuts_no_heading_and_wastes_no_room_on_those_out_of_sight(
+    open_page, path, color_scheme
+):
+    page = open_page(path, width=390, color_scheme=color_scheme)
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll("tbody th .name, thead th, h1, h2, h3")]
+          .filter((n) => n.textContent.length < 60 && n.getClientRects().length)
+          .filter((n) => n.scrollWidth > n.clientWidth + 1 || n.scrollHeight > n.clientHeight + 1)
+          .map((n) => n.textContent)"""
+    )
+    assert cut == []
+    tall = page.evaluate(
+        """() => [...document.querySelectorAll("thead")].filter((head) => {
+          const line = parseFloat(getComputedStyle(head.querySelector("th")).lineHeight);
+          return head.getBoundingClientRect().height > 2 * line + 12;
+        }).map((head) => head.textContent)"""
+    )
+    assert tall == []
+
+
 def test_one_diagram_is_seen_at_a_time(open_page, path):
     for width in (1280, 390):
         page = open_page(path, width=width)

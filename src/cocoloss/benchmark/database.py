@@ -60,7 +60,7 @@ class Database:
         self.name = self.url.database if self.is_file else self.url.render_as_string()
         if self.is_file:
             self._check_place(create)
-        self.engine = self._engine(read_only=self.is_file and not create)
+        self.engine = self._engine(read_only=not create)
         self._patience: tuple[float, ...] = ()  # a wrong URL is told at once
         try:
             self._open(create)
@@ -124,9 +124,10 @@ class Database:
         if self.is_file:
             options = {"connect_args": {"timeout": BUSY_SECONDS}}
             if read_only:
-                path = Path(str(url.database)).resolve().as_uri()
-                query = "mode=ro&immutable=1" if immutable else "mode=ro"
-                url = sa.URL.create("sqlite", database=f"{path}?{query}", query={"uri": "true"})
+                path = Path(str(url.database)).resolve()
+                query = "mode=ro&immutable=1" if immutable else f"mode={_reading_mode(path)}"
+                query = f"{path.as_uri()}?{query}"
+                url = sa.URL.create("sqlite", database=query, query={"uri": "true"})
         else:
             options = {"pool_pre_ping": True, "connect_args": {"connect_timeout": 10}}
         try:
@@ -223,11 +224,25 @@ def _schema_version(connection: sa.Connection) -> int | None:
     return None if value is None else int(value)
 
 
+def _reading_mode(path: Path) -> str:
+    """Return how SQLite shall open a file that is only read, so that nothing is left beside it.
+
+    A reader of a file in WAL mode needs two more, -wal and -shm, and makes them if they are not
+    there. The last one to go removes them, after it has moved what the -wal holds into the file
+    itself; but one with "ro" can do neither. So "rw" where there is nothing to move, and "ro" where
+    there is: somebody writes, or was killed, and what reads shall leave that as it is.
+    """
+    wal = Path(f"{path}-wal")
+    return "ro" if wal.exists() and wal.stat().st_size else "rw"
+
+
 def _set_up_sqlite(engine: sa.Engine, *, read_only: bool) -> None:
     @sa.event.listens_for(engine, "connect")
     def _connected(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # transactions are begun below
-        if not read_only:
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+        else:
             # Readers never wait for the writer, and a killed process loses nothing committed.
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")

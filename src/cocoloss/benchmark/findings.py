@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from cocoloss.benchmark.keys import OK
+from cocoloss.benchmark.runbook import tables_left_out
 from cocoloss.benchmark.store import OPEN, TUNING, Store
 from cocoloss.exceptions import CoCoError
 
@@ -45,6 +46,8 @@ class Findings:
     missing : DataFrame
         One line per dataset and model where something is missing or went wrong: status ("failed",
         "timeout" or "open"), reason, attempts, and n_folds that there are nevertheless.
+    left_out : dict of str to str
+        Tables that could not be used, and why.
     characters : DataFrame
         One line per dataset: rows, columns, classes, class ratio, share of categorical columns;
         NaN where a store does not know.
@@ -70,6 +73,7 @@ class Findings:
     rows: "pd.DataFrame"
     units: "pd.DataFrame"
     missing: "pd.DataFrame"
+    left_out: Mapping[str, str]
     characters: "pd.DataFrame"
     extras: Mapping[tuple[str, str], Mapping[str, Any]]
     places: tuple[Mapping[str, Any], ...]
@@ -153,6 +157,7 @@ def _read(store: Store, runs: list[dict[str, Any]]) -> Findings:
         rows=rows,
         units=units,
         missing=_missing(units, task_frame),
+        left_out=tables_left_out(runs),
         characters=_characters(planned, rows),
         extras=extras,
         places=tuple(vars(places[digest]) for digest in sorted(used) if digest in places),

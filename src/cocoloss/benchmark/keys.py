@@ -16,7 +16,8 @@ from cocoloss.exceptions import CoCoError
 if TYPE_CHECKING:
     from cocoloss.benchmark.spec import Spec
 
-OK, FAILED, TIMEOUT = "ok", "failed", "timeout"
+OK, FAILED, TIMEOUT = "ok", "failed", "timeout"  # how a task ended
+OPEN = "open"  # a unit that has not ended; others are OK or FAILED
 
 
 @dataclass(frozen=True)

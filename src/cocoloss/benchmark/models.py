@@ -8,7 +8,6 @@ the training rows of each fold.
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -27,6 +26,7 @@ from cocoloss.benchmark.spaces import (
     suggest_network,
     suggest_svm,
 )
+from cocoloss.benchmark.spec_checks import what_there_is
 from cocoloss.benchmark.study import load_optuna
 from cocoloss.estimators import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
 from cocoloss.exceptions import CoCoError
@@ -241,9 +241,7 @@ def find_model(name: str, own: Mapping[str, str] | None = None) -> ModelKind:
     match = TEMPERED.fullmatch(name)
     if match:
         return _tuned_network(tempered_coco(float(match[1])), priors="empirical")
-    near = get_close_matches(name, MODELS, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(MODELS)}"
     raise CoCoError(
-        f"there is no model {name!r}; {hint} One of your own is given as "
-        f"name=package.module:factory"
+        f"there is no model {name!r}; {what_there_is(name, MODELS)} (one of your own is given as "
+        f"name=package.module:factory)"
     )

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cocoloss._validation import check_integer
+from cocoloss.benchmark.spec_checks import refuse_unknown
 from cocoloss.exceptions import CoCoError
 
 
@@ -20,9 +21,7 @@ def chosen_options(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> d
     >>> chosen_options({"epochs": [5]}, {"epochs": [50], "batch_size": 128})
     {'epochs': [5], 'batch_size': 128}
     """
-    for name in options:
-        if name not in defaults:
-            raise CoCoError(f"unknown key options.{name}; there are {', '.join(defaults)}")
+    refuse_unknown(options, defaults, "options.")
     return {**defaults, **options}
 
 

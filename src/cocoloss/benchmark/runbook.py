@@ -9,12 +9,11 @@ from typing import Any, Self, TypeVar
 import sqlalchemy as sa
 
 from cocoloss.benchmark.database import Database
-from cocoloss.benchmark.keys import FAILED, OK, Unit
+from cocoloss.benchmark.keys import FAILED, OK, OPEN, Unit
 from cocoloss.benchmark.schema import environments, results, runs, units
 from cocoloss.benchmark.spec import Spec
 from cocoloss.benchmark.worker import Environment
 
-OPEN = "open"
 AT_ONCE = 500  # keys in one question
 UNIT = ["spec_hash", "dataset", "model"]  # what tells units apart
 Item = TypeVar("Item")
@@ -96,12 +95,8 @@ class RunBook:
 
     def planned(self, spec_hash: str | None = None) -> list[dict[str, Any]]:
         """Return the units of a spec, or all: dataset, model, tasks, seconds, status and more."""
-        query = sa.select(*(column for column in units.c if column.name != "id"))
-        if spec_hash is not None:
-            query = query.where(units.c.spec_hash == spec_hash)
         with self.database.reading() as connection:
-            rows = connection.execute(query.order_by(*(units.c[name] for name in UNIT))).mappings()
-            return [dict(row) for row in rows]
+            return planned_units(connection, spec_hash)
 
     def end_unit(self, unit: Unit, spec_hash: str, error: str, keys: Collection[str]) -> None:
         """Remember that a unit has come to its end, and which results led there.
@@ -135,7 +130,13 @@ class RunBook:
             if keys.get((row["dataset"], row["model"]), row["key"]) != row["key"]:
                 mark_current(connection, tuple(row[name] for name in UNIT), ())
 
-    def begin_run(self, run_id: str, spec: Spec, environment: Environment) -> None:
+    def begin_run(
+        self,
+        run_id: str,
+        spec: Spec,
+        environment: Environment,
+        progress: Mapping[str, Any] | None = None,
+    ) -> None:
         """Note that a driver has started."""
         row = {
             "id": run_id,
@@ -146,7 +147,7 @@ class RunBook:
             "state": "running",
             "started_at": now(),
             "seen_at": now(),
-            "progress": {},
+            "progress": dict(progress or {}),
         }
 
         def write(connection: sa.Connection) -> None:
@@ -184,6 +185,41 @@ class RunBook:
                 digest=environment.digest, **vars(environment)
             )
             connection.execute(statement.on_conflict_do_nothing(index_elements=["digest"]))
+
+
+def planned_units(connection: sa.Connection, spec_hash: str | None = None) -> list[dict[str, Any]]:
+    """Return the units of a spec, or all, as part of a transaction."""
+    query = sa.select(*(column for column in units.c if column.name != "id"))
+    if spec_hash is not None:
+        query = query.where(units.c.spec_hash == spec_hash)
+    rows = connection.execute(query.order_by(*(units.c[name] for name in UNIT))).mappings()
+    return [dict(row) for row in rows]
+
+
+def tables_left_out(runs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return which tables the runs of a spec could not use, and why.
+
+    Parameters
+    ----------
+    runs : iterable of dict
+        From :meth:`RunBook.runs`, the earliest first.
+
+    Examples
+    --------
+    >>> whole = {"spec": {"data": {"datasets": []}}, "progress": {"left_out": {"a": "is empty"}}}
+    >>> tables_left_out([whole])
+    {'a': 'is empty'}
+    >>> tables_left_out([whole, {"spec": {"data": {"datasets": ["a"]}}, "progress": {}}])
+    {}
+    """
+    left_out: dict[str, str] = {}
+    for run in runs:
+        named = run["spec"]["data"]["datasets"]
+        if not named:  # it went through all that there were
+            left_out = dict(run["progress"].get("left_out", {}))
+        for name in named:  # it would not have begun without
+            left_out.pop(name, None)
+    return left_out
 
 
 def mark_current(connection: sa.Connection, unit: tuple[str, ...], keys: Collection[str]) -> None:

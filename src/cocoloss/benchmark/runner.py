@@ -8,7 +8,7 @@ or by a power cut, goes on where it was when it is started again.
 import secrets
 import time
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -61,12 +61,15 @@ class Summary:
         Units by how they stand: ok, failed, open.
     seconds : float
         From begin to end.
+    left_out : dict of str to str
+        Tables that cannot be used, and why.
     """
 
     ran: dict[str, int] = field(default_factory=lambda: {OK: 0, FAILED: 0, TIMEOUT: 0})
     known: int = 0
     units: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -101,6 +104,8 @@ class Runner:
     listener : Listener
     retry_failed : bool
         Do again what failed before.
+    left_out : dict of str to str, optional
+        Tables that cannot be used, and why: for the store to know.
     """
 
     def __init__(
@@ -112,12 +117,13 @@ class Runner:
         listener: Listener,
         *,
         retry_failed: bool = False,
+        left_out: Mapping[str, str] | None = None,
     ) -> None:
         self.spec, self.store, self.listener = spec, store, listener
         self.tables, self.retry_failed = tables, retry_failed
         self.planned = list(units)
         self.run_id = secrets.token_hex(6)
-        self.summary = Summary()
+        self.summary = Summary(left_out=left_out or {})
         self._experiment = load_experiment(spec.kind)
         self._hash = spec.hash
         self._active: list[_Active] = []
@@ -138,7 +144,7 @@ class Runner:
         """
         self.pool = pool
         began = time.monotonic()
-        self.store.begin_run(self.run_id, self.spec, environment())
+        self.store.begin_run(self.run_id, self.spec, environment(), self._state())
         state = "broken"
         try:
             self._go_through()
@@ -156,7 +162,7 @@ class Runner:
             for active in self._active:
                 active.steps.close()
             if state:
-                self.store.sign_of_life(self.run_id, self.listener.state(), state)
+                self.store.sign_of_life(self.run_id, self._state(), state)
         return self.summary
 
     def _go_through(self) -> None:
@@ -268,8 +274,11 @@ class Runner:
         if time.monotonic() - self._signed > SIGN_EVERY:
             self._signed = time.monotonic()
             busy = [[r.key, r.worker, round(r.seconds, 1)] for r in running]
-            progress = {**self.listener.state(), "running": busy, "workers": self.pool.n_workers}
+            progress = {**self._state(), "running": busy, "workers": self.pool.n_workers}
             self.store.sign_of_life(self.run_id, progress)
+
+    def _state(self) -> dict[str, Any]:
+        return {**self.listener.state(), "left_out": dict(self.summary.left_out)}
 
 
 def _count_datasets(units: deque[Unit]) -> dict[str, int]:

@@ -34,7 +34,7 @@ runs = sa.Table(
     sa.Column("state", sa.Text, nullable=False),  # running, finished, stopped, broken
     sa.Column("started_at", sa.DateTime, nullable=False),
     sa.Column("seen_at", sa.DateTime, nullable=False),  # last sign of life
-    sa.Column("progress", sa.JSON, nullable=False),  # what runs, how much is left
+    sa.Column("progress", sa.JSON, nullable=False),  # what runs, how much is left, left_out
 )
 
 # What a run means to do: one row per dataset and model. The key changes with the table's content

@@ -69,6 +69,7 @@ class Session:
             self.store,
             progress or Progress(),
             retry_failed=retry_failed,
+            left_out=self.plan.left_out,
         )
         if not self._anything_open(retry_failed=retry_failed):
             workers, scheduler = 0, None  # nobody is called for nothing
@@ -108,7 +109,8 @@ def prepare(
     Raises
     ------
     CoCoError
-        If a table cannot be read, or the spec asks for what there is not.
+        If a table that the spec names cannot be read, or none can, or the spec asks for what there
+        is not.
     """
     plan, tables = look(spec, on_table=on_table)
     return Session(plan, remainder(plan, store), store, tables)
@@ -123,7 +125,8 @@ def look(spec: Spec, *, on_table: Callable[[str], object] | None = None) -> tupl
         As :func:`prepare`.
     """
     tables = Tables(spec)
-    return make_plan(spec, tables.infos(on_table)), tables
+    infos = tables.infos(on_table)
+    return make_plan(spec, infos, tables.left_out), tables
 
 
 def run_benchmark(spec: Spec, store: str | os.PathLike[str], **options: Any) -> Summary:

@@ -1,6 +1,6 @@
 """Checks of what a spec says; each is given a value and the key that it stands at."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -51,10 +51,22 @@ def numbers_of_trials(value: Any, name: str) -> dict[str, int]:
     return {model: check_integer(n, f"{name}.{model}", minimum=0) for model, n in value.items()}
 
 
-def refuse_unknown(given: Mapping[str, Any], known: list[str], prefix: str) -> None:
+def refuse_unknown(given: Mapping[str, Any], known: Collection[str], prefix: str) -> None:
     """Refuse a key that is not known, with the one that was meant."""
     for key in given:
         if key not in known:
-            near = get_close_matches(str(key), known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-            raise CoCoError(f"unknown key {prefix}{key}; {hint}")
+            raise CoCoError(f"unknown key {prefix}{key}; {what_there_is(str(key), known)}")
+
+
+def what_there_is(name: str, known: Collection[str]) -> str:
+    """Return the name that was meant, as a question, or else all that there are.
+
+    Examples
+    --------
+    >>> what_there_is("outerr", ["outer", "inner"])
+    "did you mean 'outer'?"
+    >>> what_there_is("rain", ["outer", "inner"])
+    'there are outer, inner'
+    """
+    near = get_close_matches(name, known, 1)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from cocoloss.benchmark.keys import FAILED, OK
-from cocoloss.benchmark.runbook import OPEN, now
+from cocoloss.benchmark.keys import FAILED, OK, OPEN
+from cocoloss.benchmark.runbook import now, tables_left_out
 from cocoloss.benchmark.store import Store
 
 ALIVE = 120.0  # seconds since the last sign of life of a driver that is taken to be there
@@ -19,17 +19,18 @@ def status_of(store: Store) -> list[dict[str, Any]]:
     list of dict
         name, spec_hash, kind; state: "running", "finished", "stopped" (by Ctrl-C) or "broken" (by
         an error, or there is no sign of the driver); tasks done, planned and by how they ended;
-        units by how they stand; the sum of seconds; failures; and of a running one what runs, and
-        seconds left.
+        units by how they stand; the sum of seconds; failures; tables that could not be used; and of
+        a running one what runs, and seconds left.
     """
-    latest: dict[str, dict[str, Any]] = {}
+    runs: dict[str, list[dict[str, Any]]] = {}
     for run in store.runs():
-        latest.pop(run["spec_hash"], None)
-        latest[run["spec_hash"]] = run
-    return [_describe(store, run) for run in latest.values()]
+        earlier = runs.pop(run["spec_hash"], [])
+        runs[run["spec_hash"]] = [*earlier, run]
+    return [_describe(store, of_spec) for of_spec in runs.values()]
 
 
-def _describe(store: Store, run: dict[str, Any]) -> dict[str, Any]:
+def _describe(store: Store, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    run = runs[-1]
     spec_hash = run["spec_hash"]
     counts, planned = store.counts(spec_hash), store.planned(spec_hash)
     found: dict[tuple[str, str], int] = {}
@@ -60,6 +61,7 @@ def _describe(store: Store, run: dict[str, Any]) -> dict[str, Any]:
         "workers": progress.get("workers") if state == "running" else None,
         "seconds_left": progress.get("seconds_left") if state == "running" else None,
         "failures": _failures(store, spec_hash),
+        "left_out": tables_left_out(runs),
         "models": _by(planned, "model"),
         "datasets": _by(planned, "dataset"),
     }

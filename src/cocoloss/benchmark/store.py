@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from cocoloss.benchmark.keys import OK, Result, Task, Unit
-from cocoloss.benchmark.runbook import OPEN, RunBook, batches, now
+from cocoloss.benchmark.keys import OK, OPEN, Result, Task, Unit
+from cocoloss.benchmark.runbook import RunBook, batches, now
 from cocoloss.benchmark.schema import COLUMNS, results
 from cocoloss.benchmark.worker import Finished
 

@@ -1,5 +1,6 @@
 """The tables of a benchmark: looked at for the plan, and at hand when their turn comes."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,12 +44,16 @@ class Tables:
 
         self.spec = spec
         self._source = load_source(resolved(spec.data.source, spec.folder))
+        self.left_out: dict[str, str] = {}  # tables of a folder that cannot be used, and why
         self._infos: dict[str, TableInfo] = {}
         self._kept: dict[str, Table] = {}
         self._kept_bytes = 0
 
     def infos(self, on_table: Callable[[str], object] | None = None) -> list[TableInfo]:
         """Read every table and describe it.
+
+        A folder may hold files that are no tables to learn from. Unless the spec names them, they
+        are passed over; ``left_out`` then says which, and why.
 
         Parameters
         ----------
@@ -58,20 +63,40 @@ class Tables:
         Raises
         ------
         CoCoError
-            If one is missing or cannot be read; the message names it.
+            If one that was asked for is missing or cannot be read, or none can; the message names
+            it.
         """
         there = self._source.names()
         names = list(self.spec.data.datasets) or there
+        # What a suite holds was chosen by somebody, as if each were named; a folder just has it.
+        may_leave_out = names is there and self.spec.data.source.startswith("folder:")
         # A name that is not there is refused before hours of reading those that are.
         for name in sorted(names, key=lambda name: name in there):
             if on_table is not None:
                 on_table(name)
-            self._read(name)
-        return [self._infos[name] for name in names]
+            try:
+                self._read(name)
+            except CoCoError as error:
+                if not may_leave_out:
+                    raise
+                self.left_out[name] = self._said_of(name, error)
+        if not self._infos:
+            first, why = next(iter(self.left_out.items()))
+            raise CoCoError(
+                f"none of the {len(names)} tables of {self.spec.data.source} can be used; "
+                f"{first}: {why}"
+            )
+        return [self._infos[name] for name in names if name in self._infos]
 
     def load(self, dataset: str) -> "Table":
         """Return a table by name."""
         return self._kept[dataset] if dataset in self._kept else self._read(dataset)
+
+    def _said_of(self, name: str, error: CoCoError) -> str:
+        """Return one line that reports may show: without what it is said of, and where that is."""
+        _, _, folder = resolved(self.spec.data.source, self.spec.folder).partition(":")
+        line = " ".join(str(error).split()).replace(f"{folder}{os.sep}", "")
+        return line.removeprefix(f"{name}: ")
 
     def _read(self, name: str) -> "Table":
         from cocoloss.data import cap_rows  # noqa: PLC0415 - heavy

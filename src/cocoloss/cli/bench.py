@@ -1,20 +1,17 @@
 """``cocoloss bench``: many models on many tables, on one machine or on a cluster."""
 
-import functools
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+from typing import Any, NoReturn
 
 import click
 
 from cocoloss.cli import bench_texts, options, saying
 from cocoloss.cli.bench_report import report
+from cocoloss.cli.bench_spec import SpecFile, spec_file
 from cocoloss.exceptions import CoCoError
-
-if TYPE_CHECKING:
-    from cocoloss.benchmark.spec import Spec
 
 NEEDED = {"sqlalchemy": "SQLAlchemy", "distributed": "dask", "optuna": "optuna"}
 
@@ -32,84 +29,6 @@ def bench() -> None:
 
 
 bench.add_command(report)
-
-
-class SpecFile(NamedTuple):
-    """A spec, what the user changes of it, and where its results are kept."""
-
-    spec: Path
-    store: str | None
-    models: tuple[str, ...]
-    data: str | None
-    datasets: tuple[str, ...]
-    time_limit: str | None
-
-    def read(self) -> "Spec":
-        """Return the spec with the changes."""
-        from cocoloss.benchmark.amounts import check_seconds  # noqa: PLC0415
-        from cocoloss.benchmark.session import find_own_models_here  # noqa: PLC0415
-        from cocoloss.benchmark.spec import load_spec  # noqa: PLC0415
-
-        own = {}
-        for text in self.models:
-            name, equals, place = text.partition("=")
-            if not equals or not name:
-                raise click.UsageError(f"--model takes NAME=MODULE:FACTORY, not {text!r}")
-            own[name] = place
-        limit = self.time_limit
-        seconds = None if limit is None else check_seconds(limit, "--time-limit")
-        find_own_models_here()
-        return load_spec(self.spec).changed(
-            datasets=self.datasets, own=own, seconds_per_task=seconds, source=self.data
-        )
-
-    def where(self, spec: "Spec") -> str:
-        """Return where the results are kept."""
-        return self.store or f"{spec.name}.sqlite"
-
-
-def spec_file(command: options.Command) -> options.Command:
-    """Add SPEC and what changes it, which the command gets as the one argument ``asked``."""
-
-    @functools.wraps(command)
-    def wrapper(
-        spec: Path,
-        store: str | None,
-        models: tuple[str, ...],
-        data: str | None,
-        datasets: tuple[str, ...],
-        time_limit: str | None,
-        **rest: Any,
-    ) -> Any:
-        return command(asked=SpecFile(spec, store, models, data, datasets, time_limit), **rest)
-
-    added = (
-        click.option("--time-limit", metavar="TIME", help="For each task, such as 90, 15m or 2h."),
-        click.option(
-            "--dataset", "datasets", multiple=True, metavar="NAME", help="Only this; repeatable."
-        ),
-        click.option(
-            "--data",
-            metavar="SOURCE",
-            help="Read the tables from here instead: folder:PATH, file:PATH#TARGET, sklearn or "
-            "openml-cc18.",
-        ),
-        click.option(
-            "--model",
-            "models",
-            multiple=True,
-            metavar="NAME=MODULE:FACTORY",
-            help="A model of your own, such as mine=my_models:make_forest; repeatable.",
-        ),
-        click.option(
-            "--store",
-            metavar="FILE|URL",
-            help="Where results are kept: a SQLite file, or postgresql://user@host/name. "
-            "NAME.sqlite in the current folder, after the spec's name, if left out.",
-        ),
-        click.argument("spec", type=click.Path(path_type=Path)),
-    )
-    return options.combined(cast("options.Command", wrapper), added)
 
 
 def store_argument(command: Any) -> Any:
@@ -141,6 +60,10 @@ def run(
     Each finished task is kept at once, and none is run twice: after Ctrl-C, a crash or a power
     cut the same command goes on. Keys of the spec file are explained in docs/benchmark.md.
 
+    The exit status is 0 if all tasks of the benchmark are done, 3 if some of them failed or took
+    too long, in this run or before, 130 after Ctrl-C, 2 for a slip on the command line and 1 for
+    anything else that stops it.
+
     \b
     cocoloss bench run paper/accuracy-smoke.toml --workers 4
     cocoloss bench run mine.toml --model mine=my_models:make_forest
@@ -148,7 +71,8 @@ def run(
         --store postgresql://me@db.example.org/bench
     """
     _check_installed()
-    from cocoloss.benchmark.plan import remainder  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.failures import failures_of  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.plan import remainder  # noqa: PLC0415
     from cocoloss.benchmark.session import Session, default_workers, look  # noqa: PLC0415
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
 
@@ -159,9 +83,11 @@ def run(
     where = asked.where(described)
     made, tables = look(described, on_table=bench_texts.say_table)
     with Store(where) as opened, _stopped_cleanly():
-        session = Session(made, remainder(made, opened), opened, tables)
+        left = remainder(made, opened, retry_failed=retry_failed)
+        session = Session(made, left, opened, tables)
+        bench_texts.say_left_out(made)
         if not as_json:
-            bench_texts.say_what_is_left(session, at_once)
+            bench_texts.say_what_is_left(session, at_once, retry_failed=retry_failed)
         progress = _progress(quiet=as_json)
         try:
             summary = session.run(
@@ -172,7 +98,12 @@ def run(
             bench_texts.say_how_to_go_on(ctx, session)
         finally:
             progress.close()
-        bench_texts.say_what_was_done(session, summary, as_json=as_json)
+        pairs = {(unit.model, unit.dataset) for unit in made.units}
+        known = failures_of(opened, described.hash)
+        failures = [each for each in known if (each.model, each.dataset) in pairs]
+        bench_texts.say_what_was_done(session, summary, failures, as_json=as_json)
+    if failures:
+        ctx.exit(bench_texts.FAILED)
 
 
 @bench.command()
@@ -203,7 +134,9 @@ def plan(asked: SpecFile, workers: int | None, as_json: bool) -> None:
     workers = workers or default_workers()
     if as_json:
         units = [
-            {n: getattr(u, n) for n in ("dataset", "model", "tasks", "seconds")} for u in made.units
+            {n: getattr(u, n) for n in ("dataset", "model", "tasks")}
+            | {"seconds": left.seconds_of(u)}
+            for u in made.units
         ]
         saying.print_json(
             {
@@ -212,6 +145,8 @@ def plan(asked: SpecFile, workers: int | None, as_json: bool) -> None:
                 "deviations": described.deviations,
                 "tasks": made.n_tasks,
                 "done": left.done,
+                "failed": left.failed,
+                "left_out": made.left_out,
                 "core_seconds_left": left.seconds,
                 "seconds_left": left.seconds / workers,
                 "workers": workers,
@@ -220,28 +155,41 @@ def plan(asked: SpecFile, workers: int | None, as_json: bool) -> None:
             }
         )
         return
-    bench_texts.print_plan(made)
+    bench_texts.say_left_out(made)
+    bench_texts.print_plan(made, left)
     click.echo(bench_texts.left_line(made.n_tasks, left, workers))
 
 
 @bench.command()
 @store_argument
+@click.option(
+    "--failures",
+    "with_failures",
+    is_flag=True,
+    help="All that went wrong, each kind once, with the traceback of its first.",
+)
 @options.json_option
-def status(store: str, as_json: bool) -> None:
+def status(store: str, with_failures: bool, as_json: bool) -> None:
     """Say how the benchmarks of a store stand, running or finished."""
     _check_installed()
-    from cocoloss.benchmark.status import status_of  # noqa: PLC0415 - heavy
+    from dataclasses import asdict  # noqa: PLC0415
+
+    from cocoloss.benchmark.failures import failures_of  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.status import status_of  # noqa: PLC0415
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
 
     with Store(store, create=False) as opened:
         found = status_of(opened)
+        if with_failures:
+            for one in found:
+                one["failures"] = list(map(asdict, failures_of(opened, one["spec_hash"])))
     if as_json:
         saying.print_json(found)
         return
     if not found:
         click.echo(f"{store} is empty: no benchmark was run yet")
     for one in found:
-        bench_texts.print_status(one)
+        bench_texts.print_status(one, store, with_failures=with_failures)
 
 
 @bench.command()
@@ -268,15 +216,13 @@ def merge(sources: tuple[str, ...], into: str) -> None:
     """Put results of several stores, or files of `bench export --tasks`, into one store.
 
     What is in both stays as it is in the store, but for failures of which another knows a result.
+    If one of them cannot be read, nothing is written.
     """
     _check_installed()
-    from cocoloss.benchmark import merge as merging  # noqa: PLC0415 - heavy
-    from cocoloss.benchmark.store import Store  # noqa: PLC0415
+    from cocoloss.benchmark.merge import merge_into  # noqa: PLC0415 - heavy
 
-    with Store(into) as opened:
-        for source in sources:
-            merged = merging.merge(opened, source)
-            click.echo(f"{source}: {merged.after - merged.before:,} new, {merged.after:,} in all")
+    for source, merged in zip(sources, merge_into(into, sources), strict=True):
+        click.echo(f"{source}: {merged.after - merged.before:,} new, {merged.after:,} in all")
 
 
 def _check_installed() -> None:

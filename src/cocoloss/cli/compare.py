@@ -33,9 +33,8 @@ SUFFIXES = (".svg", ".png", ".pdf", ".tex")
 @click.option(
     "--fold-test",
     type=click.Choice(["wilcoxon", "corrected_t"]),
-    default="wilcoxon",
-    show_default=True,
-    help="With --ranking folds: the paper's test, or Nadeau and Bengio's for few folds.",
+    help="With --ranking folds: the paper's test, or Nadeau and Bengio's for few folds.  "
+    "[default: wilcoxon]",
 )
 @click.option(
     "--test",
@@ -67,7 +66,7 @@ def compare(
     score: str | None,
     higher: bool,
     ranking: str,
-    fold_test: str,
+    fold_test: str | None,
     test: str,
     alpha: float,
     missing: str,
@@ -88,6 +87,8 @@ def compare(
     from cocoloss.data import read_table  # noqa: PLC0415 - heavy
     from cocoloss.stats import compare as compare_models  # noqa: PLC0415
 
+    if fold_test is not None and ranking != "folds":
+        raise CoCoError("--fold-test is for --ranking folds; add that, or leave it out")
     if out is not None:
         _check_out(out)
     try:
@@ -95,7 +96,7 @@ def compare(
             as_scores(read_table(file, **how), score),
             higher_is_better=higher,
             ranking=ranking,
-            fold_test=fold_test,
+            fold_test=fold_test or "wilcoxon",
             test=test,
             alpha=alpha,
             missing=missing,

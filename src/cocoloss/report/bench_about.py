@@ -37,6 +37,10 @@ def about_blocks(findings: Findings) -> list[Block]:
         blocks += [Text("Differs from the paper:"), Items(deviations)]
     if len(missing):
         blocks.append(Text(_what_is_missing(missing, len(units)), "warning"))
+    if findings.left_out:
+        n = len(findings.left_out)
+        tables = "1 unusable table was" if n == 1 else f"{n:,} unusable tables were"
+        blocks.append(Text(f"{tables} left out; see “What is missing” below.", "warning"))
     return blocks
 
 
@@ -74,8 +78,11 @@ def _protocol(findings: Findings, folds: Mapping[str, Any]) -> str:
 def missing_blocks(findings: Findings) -> list[Block]:
     """Return the list of what is missing, with the reasons."""
     missing = findings.missing
+    left_out = _left_out(findings.left_out)
     if not len(missing):
-        return [Text("Nothing: every model has a result on every dataset.")]
+        others = " that is not left out" if left_out else ""
+        nothing = Text(f"Nothing: every model has a result on every dataset{others}.")
+        return [*left_out, nothing]
     said = {"failed": "failed", "timeout": "took too long"}
     units = findings.units
     keys = zip(units["dataset"], units["model"], strict=True)
@@ -93,6 +100,7 @@ def missing_blocks(findings: Findings) -> list[Block]:
     )
     more = len(missing) - SHOWN_MISSING
     return [
+        *left_out,
         Grid(
             "Missing results",
             ("dataset", "model", "state", "reason", "folds there are", "attempts"),
@@ -100,8 +108,16 @@ def missing_blocks(findings: Findings) -> list[Block]:
             caption=f"And {more:,} more." if more > 0 else "",
             n_names=4,
             sortable=True,
-        )
+        ),
     ]
+
+
+def _left_out(tables: Mapping[str, str]) -> list[Block]:
+    """Return the list of tables that could not be used."""
+    rows = tuple((Cell(name), Cell(why)) for name, why in tables.items())
+    caption = "Tables of the folder that could not be used."
+    columns = ("table", "reason")
+    return [Grid("Tables left out", columns, rows, caption=caption, n_names=2)] if rows else []
 
 
 def _progress(line: Any, n_trials: int) -> str:

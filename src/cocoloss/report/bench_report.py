@@ -135,6 +135,7 @@ def _json(
             "places": each.places,
             "units": each.units.to_dict("records"),
             "missing": each.missing.to_dict("records"),
+            "left_out": dict(each.left_out),
             "characters": each.characters,
             "analysis": analysis,
         }

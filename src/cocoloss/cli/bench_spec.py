@@ -1,0 +1,90 @@
+"""SPEC and the options that change it, which ``cocoloss bench run`` and ``plan`` share."""
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import click
+
+from cocoloss.cli import options
+
+if TYPE_CHECKING:
+    from cocoloss.benchmark.spec import Spec
+
+
+class SpecFile(NamedTuple):
+    """A spec, what the user changes of it, and where its results are kept."""
+
+    spec: Path
+    store: str | None
+    models: tuple[str, ...]
+    data: str | None
+    datasets: tuple[str, ...]
+    time_limit: str | None
+
+    def read(self) -> "Spec":
+        """Return the spec with the changes."""
+        from cocoloss.benchmark.amounts import check_seconds  # noqa: PLC0415
+        from cocoloss.benchmark.session import find_own_models_here  # noqa: PLC0415
+        from cocoloss.benchmark.spec import load_spec  # noqa: PLC0415
+
+        own = {}
+        for text in self.models:
+            name, equals, place = text.partition("=")
+            if not equals or not name:
+                raise click.UsageError(f"--model takes NAME=MODULE:FACTORY, not {text!r}")
+            own[name] = place
+        limit = self.time_limit
+        seconds = None if limit is None else check_seconds(limit, "--time-limit")
+        find_own_models_here()
+        return load_spec(self.spec).changed(
+            datasets=self.datasets, own=own, seconds_per_task=seconds, source=self.data
+        )
+
+    def where(self, spec: "Spec") -> str:
+        """Return where the results are kept."""
+        return self.store or f"{spec.name}.sqlite"
+
+
+def spec_file(command: options.Command) -> options.Command:
+    """Add SPEC and what changes it, which the command gets as the one argument ``asked``."""
+
+    @functools.wraps(command)
+    def wrapper(
+        spec: Path,
+        store: str | None,
+        models: tuple[str, ...],
+        data: str | None,
+        datasets: tuple[str, ...],
+        time_limit: str | None,
+        **rest: Any,
+    ) -> Any:
+        return command(asked=SpecFile(spec, store, models, data, datasets, time_limit), **rest)
+
+    added = (
+        click.option("--time-limit", metavar="TIME", help="For each task, such as 90, 15m or 2h."),
+        click.option(
+            "--dataset", "datasets", multiple=True, metavar="NAME", help="Only this; repeatable."
+        ),
+        click.option(
+            "--data",
+            metavar="SOURCE",
+            help="Read the tables from here instead: folder:PATH, file:PATH#TARGET, sklearn or "
+            "openml-cc18.",
+        ),
+        click.option(
+            "--model",
+            "models",
+            multiple=True,
+            metavar="NAME=MODULE:FACTORY",
+            help="A model of your own, such as mine=my_models:make_forest; repeatable.",
+        ),
+        click.option(
+            "--store",
+            metavar="FILE|URL",
+            help="Where results are kept: a SQLite file, or postgresql://user@host/name. "
+            "NAME.sqlite in the current folder, after the spec's name, if left out.",
+        ),
+        click.argument("spec", type=click.Path(path_type=Path)),
+    )
+    return options.combined(cast("options.Command", wrapper), added)
