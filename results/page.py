@@ -25,7 +25,13 @@ from cocoloss.benchmark.merge import merge
 from cocoloss.benchmark.rankings import Ranking
 from cocoloss.benchmark.store import Store
 from cocoloss.files import write_whole
-from cocoloss.report import bench_accuracy, bench_convergence, bench_evolution, bench_rankings
+from cocoloss.report import (
+    bench_accuracy,
+    bench_convergence,
+    bench_evolution,
+    bench_leads,
+    bench_rankings,
+)
 from cocoloss.report.bench_about import missing_blocks
 from cocoloss.report.document import Block, Cell, Grid, Picture, Text, fixed, flat
 from cocoloss.report.markdown import block_as_markdown
@@ -73,13 +79,16 @@ def parts_of_accuracy(name: str, analysis: AccuracyAnalysis) -> Iterator[tuple[s
         for picture in bench_rankings.diagrams(ranking, name):
             which = picture.name.removeprefix(f"{name}-{ranking.name}").lstrip("-")
             yield f"{where}/{which or 'diagram'}", picture
+    for ranking in analysis.rankings:
+        if isinstance(ranking, Ranking) and analysis.leads is not None:
+            models = list(ranking.comparison.average_ranks.index)
+            leads = analysis.leads.among(models, ranking.reference)
+            where = f"{name}/{ranking.name}"
+            yield f"{where}/wins", bench_leads.wins_grid(leads)
+            yield f"{where}/tendencies", bench_leads.tendencies_grid(leads)
+            for other in leads.others:
+                yield f"{where}/extremes/{other}", bench_leads.extremes_grid(leads, other)
     yield f"{name}/measures", bench_accuracy.measures_grid(analysis)
-    if len(analysis.wins):
-        yield f"{name}/wins", bench_accuracy.wins_grid(analysis)
-        for other in dict.fromkeys(analysis.wins["other"]):
-            yield f"{name}/extremes/{other}", bench_accuracy.extremes_grid(analysis, other)
-    if len(analysis.tendencies):
-        yield f"{name}/tendencies", bench_accuracy.tendencies_grid(analysis)
     for trend in analysis.trends:
         _, scatter, numbers = bench_accuracy.trend_blocks(trend, name)
         yield f"{name}/{trend.measure}/scatter", scatter

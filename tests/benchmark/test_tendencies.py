@@ -43,9 +43,8 @@ def test_what_is_the_same_for_all_tables_goes_with_nothing(tables):
     assert set(tendencies(*tables, "coco")["character"]) == {"classes"}
 
 
-@pytest.mark.parametrize("reference", [None, "unknown"])
-def test_without_the_model_there_are_no_tendencies(tables, reference):
-    assert tendencies(*tables, reference).empty
+def test_without_the_model_there_are_no_tendencies(tables):
+    assert tendencies(*tables, "unknown").empty
 
 
 def test_four_datasets_tell_nothing(tables):

@@ -13,10 +13,9 @@ from cocoloss.report.bench_about import about_blocks, making_blocks, missing_blo
 from cocoloss.report.bench_accuracy import (
     accuracy_blocks,
     dataset_blocks,
-    extremes_grid,
     measures_grid,
-    wins_grid,
 )
+from cocoloss.report.bench_leads import extremes_grid, wins_grid
 from cocoloss.report.bench_rankings import pair_grids, ranks_grid, reference_grid
 from cocoloss.report.document import Heading, Text
 from cocoloss.report.page import MISSING
@@ -99,7 +98,9 @@ def test_a_mean_of_some_folds_is_marked_and_not_the_best(gappy):
 
 
 def test_tables_are_counted_whether_or_not_both_models_have_them(gappy):
-    rows = [[cell.text for cell in row] for row in wins_grid(gappy).rows if row[0].text == "rows"]
+    rows = [
+        [cell.text for cell in row] for row in wins_grid(gappy.leads).rows if row[0].text == "rows"
+    ]
     assert rows == [
         ["rows", "below 1,000", "1", "1 / 0 / 0", "0 / 0 / 0"],
         ["rows", "1,000 to under 10,000", "1", "0 / 0 / 0", "1 / 0 / 0"],
@@ -108,9 +109,9 @@ def test_tables_are_counted_whether_or_not_both_models_have_them(gappy):
 
 
 def test_leads_leave_out_what_lacks_folds(gappy):
-    cells = column(extremes_grid(gappy, "endless"), "lead")
+    cells = column(extremes_grid(gappy.leads, "endless"), "lead")
     assert {dataset: cell.text for dataset, cell in cells.items()} == {"table-01": "+0.020"}
-    assert column(extremes_grid(gappy, "endless"), "rows")["table-01"].text == "1,500"
+    assert column(extremes_grid(gappy.leads, "endless"), "rows")["table-01"].text == "1,500"
 
 
 def test_a_trend_leaves_out_what_lacks_folds(tmp_path):

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cocoloss.benchmark import printed
-from cocoloss.benchmark.characters import wins_by_character
 from cocoloss.benchmark.convergence_analysis import ConvergenceAnalysis, analyse_convergence
 from cocoloss.benchmark.evolution_analysis import EvolutionAnalysis, analyse_evolution
 from cocoloss.benchmark.findings import Findings
 from cocoloss.benchmark.imbalance_analysis import Trend, analyse_trends
+from cocoloss.benchmark.leads import Leads
 from cocoloss.benchmark.rankings import NotRanked, Ranking, rank
-from cocoloss.benchmark.tendencies import tendencies
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,12 +36,9 @@ class AccuracyAnalysis:
     measures : DataFrame
         One line per model: means of all measures over the datasets that it has all folds of, and
         ``n_datasets``, how many these are.
-    wins : DataFrame
-        See :func:`wins_by_character`; empty if nothing is known of the tables.
-    tendencies : DataFrame
-        See :func:`cocoloss.benchmark.tendencies.tendencies`; empty likewise.
-    characters : DataFrame
-        What is known of the tables, indexed by dataset.
+    leads : Leads or None
+        On which tables the reference of the first ranking is better than each other model; None
+        if there is no ranking.
     trends : tuple of Trend
         Of the improvement by balanced CoCo over the class ratio; of imbalance experiments only.
     """
@@ -53,9 +49,7 @@ class AccuracyAnalysis:
     spreads: "pd.DataFrame"
     partial: "pd.DataFrame"
     measures: "pd.DataFrame"
-    wins: "pd.DataFrame"
-    tendencies: "pd.DataFrame"
-    characters: "pd.DataFrame"
+    leads: Leads | None
     trends: tuple[Trend, ...] = ()
 
 
@@ -94,9 +88,7 @@ def analyse_accuracy(findings: Findings, missing: str = "drop_datasets") -> Accu
         spreads=cells.std().unstack().reindex(index=scores.index, columns=scores.columns),
         partial=partial,
         measures=_measures(rows, scores.notna() & ~partial),
-        wins=wins_by_character(whole, findings.characters, reference),
-        tendencies=tendencies(whole, findings.characters, reference),
-        characters=findings.characters,
+        leads=None if reference is None else Leads(reference, whole, findings.characters),
         trends=analyse_trends(_of(rows, whole)) if findings.kind == "imbalance" else (),
     )
 

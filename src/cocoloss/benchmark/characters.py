@@ -16,7 +16,7 @@ BINS: Mapping[str, tuple[str, tuple[float, ...], Callable[[float], str]]] = {
 }
 
 
-def wins_by_character(scores: Any, characters: Any, reference: str | None) -> Any:
+def wins_by_character(scores: Any, characters: Any, reference: str) -> Any:
     """Count the datasets on which a model has a better score than each other, by their character.
 
     Parameters
@@ -25,7 +25,7 @@ def wins_by_character(scores: Any, characters: Any, reference: str | None) -> An
         Higher is better.
     characters : DataFrame
         Indexed by dataset, with some of the columns of ``BINS``.
-    reference : str or None
+    reference : str
         The model.
 
     Returns
@@ -47,7 +47,7 @@ def wins_by_character(scores: Any, characters: Any, reference: str | None) -> An
     import pandas as pd  # noqa: PLC0415 - heavy
 
     lines = []
-    if reference is not None and reference in scores.columns:
+    if reference in scores.columns:
         for column, (title, edges, write) in BINS.items():
             if column not in characters.columns:
                 continue

@@ -10,7 +10,7 @@ from cocoloss.stats import holm
 FEWEST = 5  # datasets for a rank correlation
 
 
-def tendencies(scores: Any, characters: Any, reference: str | None) -> Any:
+def tendencies(scores: Any, characters: Any, reference: str) -> Any:
     """Correlate the lead of a model over each other with the character of the tables.
 
     Parameters
@@ -19,7 +19,7 @@ def tendencies(scores: Any, characters: Any, reference: str | None) -> Any:
         Higher is better.
     characters : DataFrame
         Indexed by dataset, with some of the columns of ``BINS``.
-    reference : str or None
+    reference : str
         The model.
 
     Returns
@@ -43,7 +43,7 @@ def tendencies(scores: Any, characters: Any, reference: str | None) -> Any:
     from scipy.stats import spearmanr  # noqa: PLC0415
 
     lines = []
-    if reference is not None and reference in scores.columns:
+    if reference in scores.columns:
         for column, (title, *_) in BINS.items():
             if column not in characters.columns:
                 continue

@@ -7,11 +7,9 @@ import numpy as np
 
 from cocoloss.benchmark import printed
 from cocoloss.benchmark.analysis import AccuracyAnalysis
-from cocoloss.benchmark.characters import BINS
 from cocoloss.benchmark.findings import Findings
 from cocoloss.benchmark.imbalance_analysis import Trend
-from cocoloss.benchmark.rankings import ALPHA, Ranking
-from cocoloss.benchmark.tendencies import extremes
+from cocoloss.report.bench_leads import lead_blocks
 from cocoloss.report.bench_rankings import ranking_blocks, stand_out
 from cocoloss.report.charts import scatter_chart
 from cocoloss.report.document import Block, Cell, Grid, Heading, Picture, Text, fixed
@@ -62,10 +60,8 @@ def accuracy_blocks(findings: Findings, analysis: AccuracyAnalysis, prefix: str)
     if len(analysis.measures):
         blocks += [Heading("All measures"), measures_grid(analysis)]
     blocks += [Heading("Dataset by dataset"), *dataset_blocks(analysis, prefix)]
-    if len(analysis.wins):
-        blocks += [Heading("On which tables"), wins_grid(analysis)]
-    if len(analysis.tendencies):
-        blocks.append(tendencies_grid(analysis))
+    if analysis.leads is not None:
+        blocks += lead_blocks(analysis.leads)
     return blocks
 
 
@@ -134,84 +130,6 @@ def _mean(value: float, measure: str) -> Cell:
     if measure not in HIGHER and measure != "log_loss" and np.isfinite(value):
         return Cell(significant(value), float(value))
     return fixed(value, COLUMNS[measure][1])
-
-
-def wins_grid(analysis: AccuracyAnalysis) -> Grid:
-    """Return wins, ties and losses of the reference by the tables' character."""
-    reference = _reference(analysis)
-    wins = analysis.wins
-    others = list(dict.fromkeys(wins["other"]))
-    rows = []
-    for (character, label), group in wins.groupby(["character", "bin"], sort=False):
-        by_other = group.set_index("other")
-        cells = [Cell(character), Cell(label), _count(int(group["n_tables"].max()))]
-        for other in others:
-            won, tied, lost = by_other.loc[other, ["wins", "ties", "losses"]]
-            cells.append(Cell(f"{won} / {tied} / {lost}", float(won - lost), won > lost))
-        rows.append(tuple(cells))
-    return Grid(
-        f"Wins / ties / losses of {reference}",
-        ("character", "of the table", "datasets", *(f"against {other}" for other in others)),
-        tuple(rows),
-        caption="By mean balanced accuracy, on those of the datasets on which both have all folds; "
-        "bold where it wins more often than it loses.",
-        n_names=2,
-    )
-
-
-def tendencies_grid(analysis: AccuracyAnalysis) -> Grid:
-    """Return how the lead of the reference goes with the tables' character."""
-    found = analysis.tendencies
-    others = list(dict.fromkeys(found["other"]))
-    rows = []
-    for character, group in found.groupby("character", sort=False):
-        cells = []
-        for other in others:
-            line = group[group["other"] == other]
-            if not len(line):
-                cells.append(fixed(float("nan"), 2))
-                continue
-            rho, p_value = line[["spearman", "p_holm"]].iloc[0]
-            cells.append(Cell(f"{rho:+.2f}", float(rho), bool(p_value < ALPHA)))
-        rows.append((Cell(character), *cells))
-    return Grid(
-        f"What the lead of {_reference(analysis)} goes with",
-        ("character", *(f"over {other}" for other in others)),
-        tuple(rows),
-        caption="Spearman's correlation of the lead in mean balanced accuracy with the character "
-        f"of the table, over datasets; bold where it is significant at {ALPHA:g} after Holm's "
-        "correction for the whole of this table.",
-    )
-
-
-def extremes_grid(analysis: AccuracyAnalysis, other: str, n: int = 5) -> Grid:
-    """Return the tables on which the reference leads and trails another model the most."""
-    reference = _reference(analysis)
-    found = extremes(analysis.scores.mask(analysis.partial), reference, other, n)
-    known = analysis.characters.reindex(index=found.index, columns=list(BINS)).astype(float)
-    rows = tuple(
-        (
-            Cell(dataset),
-            Cell(f"{line.lead:+.3f}", float(line.lead)),
-            *(fixed(value, 3) for value in (line.ours, line.theirs)),
-            *(_character(name, known.loc[dataset, name]) for name in BINS),
-        )
-        for dataset, line in zip(found.index, found.itertuples(), strict=True)
-    )
-    return Grid(
-        f"{reference} against {other}: the largest leads and deficits",
-        ("dataset", "lead", reference, other, *(title for title, *_ in BINS.values())),
-        rows,
-        caption="By mean balanced accuracy over the outer folds.",
-    )
-
-
-def _character(name: str, value: float) -> Cell:
-    return Cell(BINS[name][2](value), value) if np.isfinite(value) else fixed(value, 0)
-
-
-def _reference(analysis: AccuracyAnalysis) -> str:
-    return next(r.reference for r in analysis.rankings if isinstance(r, Ranking))
 
 
 def trend_blocks(trend: Trend, prefix: str) -> list[Block]:
