@@ -126,6 +126,29 @@ def test_all_trials_of_all_models_have_the_same_inner_folds(models, monkeypatch)
     assert all(folds == seen[0] for folds in seen)
 
 
+def test_folds_in_lockstep_start_as_they_would_one_by_one(models):
+    """A fold has its own first weights, whether it is trained with the others or not."""
+    seeds = []
+
+    class Seen(CoCoClassifier):
+        def _start(self, X, y, sample_weight=None):
+            seeds.append(self.random_state)
+            return super()._start(X, y, sample_weight)
+
+    def network(n_features, n_classes, params, seed):
+        return Seen((4,), max_iter=2, random_state=seed)
+
+    models["spy"] = ModelKind(network, None, 0, neural=True)
+    spec = quick_spec(["spy"])
+    ((task, _),) = play(accuracy, spec, iris())
+    assert task.stage == "folds"
+    together, seeds[:] = list(seeds), []
+    for k in range(3):
+        accuracy.run(replace(task, stage="fold", part=str(k)), iris(), spec)
+    assert together == seeds
+    assert len(set(seeds)) == 3
+
+
 def test_spaces_are_told_the_rows_of_an_outer_training_part(models):
     sizes = set()
 

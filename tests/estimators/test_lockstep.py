@@ -46,6 +46,38 @@ def test_agrees_with_scikit_learn(make, early_stopping, wine):
             np.testing.assert_allclose(ours[name], theirs[name], atol=0.06)
 
 
+def test_folds_may_have_seeds_of_their_own(wine):
+    X, y = wine
+    options = {"max_iter": 1, "n_members": 1, "early_stopping": False}
+    result = cross_validate_lockstep(
+        CoCoClassifier(random_state=0, **options),
+        X,
+        y,
+        cv=3,
+        return_estimator=True,
+        return_indices=True,
+        random_states=[5, 6, 5],
+    )
+    for seed, fold, train in zip(
+        [5, 6, 5], result["estimator"], result["indices"]["train"], strict=True
+    ):
+        alone = CoCoClassifier(random_state=seed, **options).fit(X[train], y[train])
+        assert fold.random_state == seed
+        np.testing.assert_allclose(fold.parameters_, alone.parameters_, rtol=1e-3, atol=1e-4)
+
+
+def test_folds_of_other_seeds_are_read_by_the_vertices_they_were_trained_to(wine):
+    X, y = wine
+    estimator = DotRegressionClassifier(max_iter=40, head="readout", random_state=0)
+    found = cross_validate_lockstep(estimator, X, y, cv=4, random_states=[1, 2, 3, 4])
+    assert found["test_score"].min() > 0.9
+
+
+def test_each_fold_needs_a_seed(wine):
+    with pytest.raises(CoCoError, match="2 seeds for 3 folds"):
+        cross_validate_lockstep(CoCoClassifier(), *wine, cv=3, random_states=[1, 2])
+
+
 def test_a_fold_is_the_fit_it_would_be_alone(wine):
     X, y = wine
     estimator = CoCoClassifier(max_iter=1, n_members=1, random_state=0, early_stopping=False)

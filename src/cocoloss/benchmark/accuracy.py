@@ -6,6 +6,7 @@ does, or of every one.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +89,7 @@ def drive(unit: Unit, spec: "Spec", parallel: int = 1) -> Steps:
             some = range(start, min(outer, start + parallel))
             found += yield from _side_by_side([_tune(unit, spec, kind, k, 1) for k in some])
     if kind.neural and all(params == found[0] for params in found):
-        yield [unit.task("folds", "all", found[0])]
+        yield [unit.task("folds", f"0-{outer - 1}", found[0])]
     else:
         yield [unit.task("fold", k, params) for k, params in enumerate(found)]
 
@@ -105,7 +106,9 @@ def run(task: Task, table: Any, spec: "Spec") -> Result:
         return _trial(task, spec, kind, params, _safe_indexing(X, train), y[train])
     numbers = range(len(outer)) if task.stage == "folds" else [int(task.part)]
     params = _params_at(kind, task.params["point"], spec, size)
-    rows = evaluate_folds(kind, params, X, y, {k: outer[k] for k in numbers}, task.seed)
+    # In lockstep or not, each fold starts from weights of its own: one bad start must not be ten.
+    seeds = [replace(task, stage="fold", part=str(k)).seed for k in numbers]
+    rows = evaluate_folds(kind, params, X, y, {k: outer[k] for k in numbers}, seeds)
     if "inner_score" in task.params:
         rows = [row | {"inner_score": task.params["inner_score"]} for row in rows]
     return Result(means(rows), rows, _as_plain(params), {"point": dict(task.params["point"])})

@@ -47,7 +47,7 @@ def fit_folds(
     X: Any,
     y: NDArray[Any],
     folds: Sequence[Fold],
-    seed: int,
+    seed: int | Sequence[int],
 ) -> list[Fitted]:
     """Return a classifier for each fold, fitted on its training rows.
 
@@ -59,8 +59,8 @@ def fit_folds(
     X, y
         The whole table.
     folds : sequence of Fold
-    seed : int
-        Of all fits.
+    seed : int or sequence of int
+        Of all fits, or of each.
 
     Raises
     ------
@@ -78,10 +78,12 @@ def fit_folds(
     >>> first.classifier.predict(X[:2])
     array([0, 0])
     """
+    seeds = [seed] * len(folds) if isinstance(seed, int) else list(seed)
     try:
         if kind.neural:
-            return _in_lockstep(kind, params, X, y, folds, seed)
-        return [_alone(kind, params, X, y, fold, seed) for fold in folds]
+            return _in_lockstep(kind, params, X, y, folds, seeds)
+        pairs = zip(folds, seeds, strict=True)
+        return [_alone(kind, params, X, y, fold, own) for fold, own in pairs]
     except Exception as error:
         if not kind.whose or isinstance(error, CoCoError):
             raise
@@ -94,7 +96,7 @@ def evaluate_folds(
     X: Any,
     y: NDArray[Any],
     folds: Mapping[int, Fold],
-    seed: int,
+    seed: int | Sequence[int],
     *,
     briefly: bool = False,
 ) -> list[dict[str, Any]]:
@@ -136,10 +138,10 @@ def _in_lockstep(
     X: Any,
     y: NDArray[Any],
     folds: Sequence[Fold],
-    seed: int,
+    seeds: Sequence[int],
 ) -> list[Fitted]:
     n_features = _num_features(X)
-    estimator = kind.make(n_features, len(np.unique(y)), params, seed)
+    estimator = kind.make(n_features, len(np.unique(y)), params, seeds[0])
     at_once = max(1, MOST_NUMBERS // max(1, len(y) * n_features))
     fitted: list[Fitted] = []
     for start in range(0, len(folds), at_once):
@@ -151,6 +153,7 @@ def _in_lockstep(
             scoring=_no_score,
             error_score="raise",
             return_estimator=True,
+            random_states=seeds[start : start + at_once],
         )
         pairs = zip(result["estimator"], result["fit_time"], strict=True)
         fitted += [Fitted(classifier, float(seconds)) for classifier, seconds in pairs]

@@ -5,6 +5,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -37,6 +38,7 @@ def cross_validate_lockstep(
     return_estimator: bool = False,
     return_indices: bool = False,
     verbose: bool = False,
+    random_states: Sequence[int] | None = None,
 ) -> dict[str, Any]:
     """Evaluate a classifier of this package by cross-validation, all folds in one training run.
 
@@ -69,6 +71,11 @@ def cross_validate_lockstep(
         What else to return.
     verbose : bool, default=False
         Whether to show a progress bar on a terminal, as ``verbose`` of the estimator does.
+    random_states : sequence of int, optional
+        A ``random_state`` for each fold. By default all folds have that of the estimator, as in
+        scikit-learn: networks of the same shape then start from the same weights in every fold,
+        and a bad start is a bad start of all. The random vertices of dot regression are those of
+        the first fold in any case; no vertices are better than others.
 
     Returns
     -------
@@ -103,12 +110,16 @@ def cross_validate_lockstep(
     scorer = check_scoring(estimator, scoring, raise_exc=error_score == "raise")  # before the work
     split_params, fit_params, score_params = _route(estimator, cv, scorer, groups, params or {})
     splits = list(cv.split(X, y, **split_params))
+    if random_states is not None and len(random_states) != len(splits):
+        raise CoCoError(
+            f"random_states has {len(random_states)} seeds for {len(splits)} folds; give one each"
+        )
     started = time.perf_counter()
     folds = [
         (_safe_indexing(X, train), _safe_indexing(y, train), _part(X, fit_params, train))
         for train, _ in splits
     ]
-    fitted = _fit_folds(_seeded(estimator, verbose=verbose), folds, error_score)
+    fitted = _fit_folds(_seeded(estimator, verbose=verbose), folds, error_score, random_states)
     fit_time = (time.perf_counter() - started) / len(splits)
 
     with _ready_made(estimator, fitted) as ready:
@@ -170,13 +181,18 @@ def _seeded(estimator: BaseNetworkClassifier, *, verbose: bool) -> BaseNetworkCl
 
 
 def _fit_folds(
-    estimator: BaseNetworkClassifier, folds: Sequence[tuple[Any, Any, Any]], error_score: Any
+    estimator: BaseNetworkClassifier,
+    folds: Sequence[tuple[Any, Any, Any]],
+    error_score: Any,
+    random_states: Sequence[int] | None,
 ) -> list[BaseNetworkClassifier | Exception]:
     """Return a fitted clone for each fold, or why there is none."""
     outcomes: list[Any] = []
-    for X, y, params in folds:
+    seeds = [estimator.random_state] * len(folds) if random_states is None else random_states
+    for (X, y, params), seed in zip(folds, seeds, strict=True):
         try:
-            outcomes.append(clone(estimator)._start(X, y, **params))  # noqa: SLF001
+            one = clone(estimator).set_params(random_state=seed)
+            outcomes.append(one._start(X, y, **params))  # noqa: SLF001
         except Exception as error:
             if error_score == "raise":
                 raise
@@ -190,6 +206,9 @@ def _fit_folds(
 def _train(folds: list[int], outcomes: list[Any], error_score: Any) -> None:
     """Put fitted estimators, or errors, in place of the fits that have started."""
     fittings = [outcomes[i] for i in folds]
+    for fitting in fittings:  # one loss for all: fits of other seeds have drawn other vertices
+        loss = fittings[0].job.design.loss
+        fitting.job.design = replace(fitting.job.design, loss=loss)
     try:
         train_together(fittings)
     except Exception as error:
