@@ -28,17 +28,20 @@ class Fitted(NamedTuple):
 
 
 class OnPreprocessed:
-    """A classifier that gets its rows through a preprocessor; both are fitted."""
+    """A classifier of numbered classes that gets its rows through a preprocessor; both are fitted.
 
-    def __init__(self, preprocessor: Any, classifier: Any) -> None:
-        self.preprocessor, self.classifier = preprocessor, classifier
-        self.classes_ = classifier.classes_
+    Numbered, since scikit-learn's weights of classes do not find classes that are called "1".
+    """
+
+    def __init__(self, preprocessor: Any, classifier: Any, classes: NDArray[Any]) -> None:
+        self.preprocessor, self.classifier, self.classes_ = preprocessor, classifier, classes
         if hasattr(classifier, "predict_proba"):
             self.predict_proba = lambda X: classifier.predict_proba(preprocessor.transform(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row."""
-        return np.asarray(self.classifier.predict(self.preprocessor.transform(X)))
+        codes = self.classifier.predict(self.preprocessor.transform(X))
+        return np.asarray(self.classes_[codes])
 
 
 def fit_folds(
@@ -173,9 +176,10 @@ def _alone(
     seed: int,
 ) -> Fitted:
     started = time.perf_counter()
-    rows, labels = _safe_indexing(X, fold.train), y[fold.train]
+    rows = _safe_indexing(X, fold.train)
+    classes, labels = np.unique(y[fold.train], return_inverse=True)
     preprocessor = TablePreprocessor().fit(rows)
     inputs = preprocessor.transform(rows)
-    model = kind.make(inputs.shape[1], len(np.unique(labels)), params, seed)
+    model = kind.make(inputs.shape[1], len(classes), params, seed)
     model.fit(inputs, labels)
-    return Fitted(OnPreprocessed(preprocessor, model), time.perf_counter() - started)
+    return Fitted(OnPreprocessed(preprocessor, model, classes), time.perf_counter() - started)
