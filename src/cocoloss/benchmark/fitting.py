@@ -41,7 +41,7 @@ class OnPreprocessed:
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row."""
         codes = self.classifier.predict(self.preprocessor.transform(X))
-        return np.asarray(self.classes_[codes])
+        return np.asarray(self.classes_[np.asarray(codes, dtype=np.intp)])
 
 
 def fit_folds(
