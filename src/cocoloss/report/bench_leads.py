@@ -20,18 +20,17 @@ def wins_grid(leads: Leads) -> Grid:
     rows = []
     for (character, label), group in wins.groupby(["character", "bin"], sort=False):
         by_other = group.set_index("other")
-        cells = [Cell(character), Cell(label), _count(int(group["n_tables"].max()))]
+        cells = [Cell(f"{character}: {label}"), _count(int(group["n_tables"].max()))]
         for other in others:
             won, tied, lost = by_other.loc[other, ["wins", "ties", "losses"]]
             cells.append(Cell(f"{won} / {tied} / {lost}", float(won - lost), won > lost))
         rows.append(tuple(cells))
     return Grid(
         f"Wins / ties / losses of {leads.reference}",
-        ("character", "of the table", "datasets", *(f"against {other}" for other in others)),
+        ("tables", "datasets", *(f"against {other}" for other in others)),
         tuple(rows),
         caption="By mean balanced accuracy, on those of the datasets on which both have all folds; "
         "bold where it wins more often than it loses.",
-        n_names=2,
     )
 
 
