@@ -202,6 +202,22 @@ def test_groups_name_models_that_there_are():
     assert all(MODELS[name].weighted for name in WEIGHTED)
 
 
+@pytest.mark.parametrize(
+    ("models", "reference"),
+    [(["rf", "coco-w", "coco"], "coco"), (["rf-w", "coco-w"], "coco-w"), (["a", "b"], "a")],
+)
+def test_coco_is_what_others_are_compared_with_and_else_the_best(models, reference):
+    rows = pd.DataFrame(
+        [
+            {"dataset": f"d{i}", "model": m, "fold": k, "balanced_accuracy": 0.9 - 0.1 * j + k / 99}
+            for i in range(6)
+            for j, m in enumerate(models)
+            for k in range(6)
+        ]
+    )
+    assert rank(rows, models, name="x", title="X").reference == reference
+
+
 def test_wins_by_character_are_counted_one_by_one():
     rng = np.random.default_rng(0)
     names = [f"d{k}" for k in range(40)]

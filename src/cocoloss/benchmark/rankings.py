@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROPE = 0.01  # balanced accuracies this close are the same in practice
-REFERENCE = "coco"
+REFERENCES = ("coco", "coco-w")  # whose comparisons are shown, if they are there
 ALPHA = 0.05
 
 
@@ -158,7 +158,7 @@ def rank(
         pairs, why_not = _try(lambda: compare(table, **options, test="wilcoxon"))
         notes += [f"Without Wilcoxon-Holm over datasets: {why_not}."] if why_not else []
     notes += _about_missing(comparison)
-    reference = REFERENCE if REFERENCE in there else comparison.models[0]
+    reference = next((m for m in REFERENCES if m in there), comparison.models[0])
     bayes = None if rope is None else _bayes(comparison, reference, rope)
     return Ranking(
         name,
