@@ -1,10 +1,12 @@
 import re
 import threading
+from pathlib import Path
 
 import fake_experiment
 import pytest
 from bench_helpers import FakeTables, fake_spec, numbers, run_fake
 
+from cocoloss.benchmark import worker
 from cocoloss.benchmark.plan import make_plan, remainder
 from cocoloss.benchmark.pool import HerePool
 from cocoloss.benchmark.progress import Progress
@@ -100,6 +102,8 @@ def test_a_failing_model_is_a_recorded_failure_and_not_a_stop(store, tmp_path):
     row = found["a", "breaks", "1"]
     assert row["error"] == "RuntimeError: fold 1 does not converge"
     assert 'raise RuntimeError("fold 1 does not' in row["traceback"]
+    assert 'File "cocoloss/benchmark/worker.py"' in row["traceback"]
+    assert str(Path(worker.__file__).parents[2]) not in row["traceback"]  # rows are shared
     assert row["params"]["x"] > 0
 
 

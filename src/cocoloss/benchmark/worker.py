@@ -102,10 +102,17 @@ def run_task(module: str, task: Task, table: Any, spec: Spec) -> Finished:
     except TooLongError as error:
         result = Result(params=params, status=TIMEOUT, error=one_line(error))
     except (Exception, TooMuchMemoryError, SystemExit) as error:  # noqa: BLE001 - any model's
-        trace = traceback.format_exc()
+        trace = _without_places(traceback.format_exc())
         result = Result(params=params, status=FAILED, error=one_line(error))
     seconds = time.perf_counter() - started
     return Finished(result, seconds, watch.peak_memory, environment(), trace)
+
+
+def _without_places(trace: str) -> str:
+    """Return a traceback whose files begin with their package: rows are shared, folders are not."""
+    for place in sorted(filter(None, sys.path), key=len, reverse=True):
+        trace = trace.replace(f'File "{place}{os.sep}', 'File "')
+    return trace
 
 
 def warm_up(module: str, spec: Spec) -> None:
