@@ -206,8 +206,8 @@ def _fit_folds(
 def _train(folds: list[int], outcomes: list[Any], error_score: Any) -> None:
     """Put fitted estimators, or errors, in place of the fits that have started."""
     fittings = [outcomes[i] for i in folds]
+    loss = fittings[0].job.design.loss
     for fitting in fittings:  # one loss for all: fits of other seeds have drawn other vertices
-        loss = fittings[0].job.design.loss
         fitting.job.design = replace(fitting.job.design, loss=loss)
     try:
         train_together(fittings)

@@ -12,7 +12,7 @@ from cocoloss.benchmark.imbalance_analysis import Trend
 from cocoloss.report.bench_leads import lead_blocks
 from cocoloss.report.bench_rankings import ranking_blocks, stand_out
 from cocoloss.report.charts import scatter_chart
-from cocoloss.report.document import Block, Cell, Grid, Heading, Picture, Text, fixed
+from cocoloss.report.document import Block, Cell, Grid, Heading, Picture, Text, counted, fixed
 from cocoloss.report.figures import files_of, trend_figure
 from cocoloss.report.page import significant
 
@@ -70,7 +70,7 @@ def measures_grid(analysis: AccuracyAnalysis) -> Grid:
     frame = analysis.measures
     whole = analysis.scores.notna() & ~analysis.partial
     shown = [m for m in COLUMNS if m in frame.columns and frame[m].notna().any()]
-    columns = [[_count(int(n)) for n in frame["n_datasets"]]]
+    columns = [[counted(int(n)) for n in frame["n_datasets"]]]
     for measure in shown:
         cells = [_mean(value, measure) for value in frame[measure]]
         on = whole.loc[:, frame[measure].notna()]
@@ -223,7 +223,3 @@ def _brief(params: Mapping[str, Any]) -> dict[str, Any]:
         name: float(f"{value:.4g}") if isinstance(value, float) and np.isfinite(value) else value
         for name, value in params.items()
     }
-
-
-def _count(n: int) -> Cell:
-    return Cell(f"{n:,}", float(n))

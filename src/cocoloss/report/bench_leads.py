@@ -5,7 +5,7 @@ import numpy as np
 from cocoloss.benchmark.characters import BINS
 from cocoloss.benchmark.leads import Leads
 from cocoloss.benchmark.rankings import ALPHA
-from cocoloss.report.document import Block, Cell, Grid, Heading, fixed
+from cocoloss.report.document import Block, Cell, Grid, Heading, counted, fixed
 
 
 def lead_blocks(leads: Leads) -> list[Block]:
@@ -20,7 +20,7 @@ def wins_grid(leads: Leads) -> Grid:
     rows = []
     for (character, label), group in wins.groupby(["character", "bin"], sort=False):
         by_other = group.set_index("other")
-        cells = [Cell(f"{character}: {label}"), _count(int(group["n_tables"].max()))]
+        cells = [Cell(f"{character}: {label}"), counted(int(group["n_tables"].max()))]
         for other in others:
             won, tied, lost = by_other.loc[other, ["wins", "ties", "losses"]]
             cells.append(Cell(f"{won} / {tied} / {lost}", float(won - lost), won > lost))
@@ -81,7 +81,3 @@ def extremes_grid(leads: Leads, other: str, n: int = 5) -> Grid:
 
 def _character(name: str, value: float) -> Cell:
     return Cell(BINS[name][2](value), value) if np.isfinite(value) else fixed(value, 0)
-
-
-def _count(n: int) -> Cell:
-    return Cell(f"{n:,}", float(n))

@@ -157,6 +157,11 @@ def flat(blocks: tuple[Block, ...]) -> list[Block]:
     return found
 
 
+def counted(n: int) -> Cell:
+    """Return a number of things as a cell."""
+    return Cell(f"{n:,}", float(n))
+
+
 def fixed(value: float | None, digits: int, *, best: bool = False) -> Cell:
     """Return a number with so many decimal places; a dash if there is none."""
     if value is None or math.isnan(value):
