@@ -15,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from cocoloss.benchmark import schema
+from cocoloss.benchmark.environment import environment
 from cocoloss.benchmark.experiments import EXPERIMENTS
 from cocoloss.benchmark.export import fold_table
 from cocoloss.benchmark.keys import Result, Unit
@@ -25,7 +26,6 @@ from cocoloss.benchmark.session import Session, prepare, run_benchmark
 from cocoloss.benchmark.spec import Spec, load_spec
 from cocoloss.benchmark.status import status_of
 from cocoloss.benchmark.store import Store
-from cocoloss.benchmark.worker import environment
 from timing import readable, save, show
 
 EXPERIMENTS["idle"] = "idle"

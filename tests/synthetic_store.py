@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
+from cocoloss.benchmark.environment import Environment
 from cocoloss.benchmark.keys import Result, TableInfo, Unit
 from cocoloss.benchmark.spec import Spec
-from cocoloss.benchmark.worker import Environment, Finished
+from cocoloss.benchmark.worker import Finished
 
 PLACE = Environment(
     {"host": "here", "system": "Linux x86_64", "cores": 4, "memory": 16_000_000_000},

@@ -50,6 +50,16 @@ def postgresql_url(postgresql_server):
         connection.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Enter an empty folder with the spec tiny.toml."""
+    from bench_cli import write_spec  # noqa: PLC0415 - found by the path that is added above
+
+    monkeypatch.chdir(tmp_path)
+    write_spec(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def where(request, tmp_path):
     """Name a place for a store: a file, then a server."""

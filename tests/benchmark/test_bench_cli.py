@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from bench_cli import FAILED, SPEC, bench, refusal, write_spec
+from bench_cli import FAILED, SPEC, bench, refusal
 from bench_helpers import numbers
 
 from cocoloss.benchmark.spec import load_spec
@@ -18,13 +18,6 @@ from cocoloss.benchmark.store import Store
 
 HERE = Path(__file__).parent
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(HERE)}
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_spec(tmp_path)
-    return tmp_path
 
 
 def test_plan_run_status_and_export_follow_each_other(folder):

@@ -6,19 +6,12 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from bench_cli import FAILED, bench, write_spec
+from bench_cli import FAILED, bench
 from bench_helpers import fake_spec, run_fake
 
 from cocoloss.benchmark import schema
 from cocoloss.benchmark.failures import failures_of
 from cocoloss.benchmark.store import Store
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_spec(tmp_path)
-    return tmp_path
 
 
 def test_a_run_with_failures_tells_each_kind_once_and_where_the_traceback_is(folder):

@@ -51,6 +51,7 @@ def test_each_model_has_the_measures_that_it_can_have():
     assert set(found) == {
         "balanced_accuracy",
         "accuracy",
+        "balanced_accuracy_uniform",
         "log_loss",
         "dispersity",
         "train_dispersity",
@@ -61,6 +62,21 @@ def test_each_model_has_the_measures_that_it_can_have():
         "balanced_accuracy",
         "accuracy",
     }
+
+
+def test_had_the_classes_been_equally_likely_the_answer_is_that_of_uniform_priors():
+    rng = np.random.default_rng(0)
+    y = np.array(["a"] * 80 + ["b"] * 20 + ["c"] * 5)
+    X = rng.normal(size=(105, 2)) + np.array([0, 1, 2]).repeat([80, 20, 5])[:, None]
+    options = {"max_iter": 3, "n_members": 1, "early_stopping": False, "random_state": 0}
+    found = {
+        priors: measure(CoCoClassifier(priors=priors, **options).fit(X, y), X, y, np.arange(105))
+        for priors in ("empirical", "uniform")
+    }
+    alike = found["uniform"]["balanced_accuracy"]
+    assert found["empirical"]["balanced_accuracy"] < alike
+    assert found["empirical"]["balanced_accuracy_uniform"] == alike
+    assert found["uniform"]["balanced_accuracy_uniform"] == alike
 
 
 def test_dispersity_is_that_of_the_first_members_features():

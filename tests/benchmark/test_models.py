@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from optuna.trial import FixedTrial
 from sklearn.datasets import load_iris, load_wine, make_classification
 from sklearn.metrics import balanced_accuracy_score
@@ -18,6 +19,7 @@ from cocoloss.benchmark.own_models import model_from_text, own_model
 from cocoloss.benchmark.spaces import suggest_forest
 from cocoloss.estimators.base import BaseNetworkClassifier
 from cocoloss.exceptions import CoCoError
+from oracles import printed_balanced_coco, value_and_grad
 from spies import note_which_batches_are_pairs
 
 SMALL = {"max_iter": 5, "hidden_layer_sizes": (8,)}
@@ -156,6 +158,23 @@ def test_the_mixture_between_is_neither(iris):
         for name in ("coco-plain", "coco-s0.25", "coco-balanced")
     ]
     assert len(set(curves)) == 3
+
+
+def test_the_printed_balanced_loss_is_the_formula_as_printed():
+    rng = np.random.default_rng(0)
+    y = rng.permutation([0] * 8 + [1] * 3 + [2])
+    h = torch.tensor(rng.normal(size=(12, 4)), requires_grad=True)
+    priors = np.bincount(y) / 12
+    g = [[1 if i == j else -1 / 2 for j in range(3)] for i in range(3)]
+    expected, gradient = value_and_grad(printed_balanced_coco, h, y, g, priors)
+    model = MODELS["coco-balanced-printed"].make(4, 3, {}, 0)
+    loss = model._make_loss(3, 4, 0)  # noqa: SLF001
+    weights = torch.tensor(model._loss_weights(y, np.ones(12)))  # noqa: SLF001
+    value = loss(h, torch.tensor(y), sample_weight=weights)
+    (found,) = torch.autograd.grad(value, h)
+    # Weights are (3 pi)^-1/2, of which Adam notices nothing: a third of the printed loss.
+    assert value.item() == pytest.approx(float(expected) / 3)
+    np.testing.assert_allclose(found, gradient / 3)
 
 
 @pytest.mark.parametrize("name", ["cocoo", "svm", "coco-s", "coco-sx"])

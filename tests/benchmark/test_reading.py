@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from bench_cli import FAILED, bench, write_spec
+from bench_cli import FAILED, bench
 from bench_helpers import fake_spec, numbers, run_fake
 
 from cocoloss.benchmark.database import Database
@@ -27,12 +27,9 @@ every_command = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMAN
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_spec(tmp_path)
+def run_folder(folder):
     Path("store").mkdir()
     bench("run", "tiny.toml", "--workers", 0, "--store", "store/tiny.sqlite", code=FAILED)
-    return tmp_path
 
 
 def content():

@@ -5,6 +5,7 @@ import sqlalchemy as sa
 from bench_helpers import FakeTables, fake_spec, run_fake
 
 from cocoloss.benchmark import session, tables
+from cocoloss.benchmark.environment import Environment
 from cocoloss.benchmark.keys import Result
 from cocoloss.benchmark.plan import make_plan
 from cocoloss.benchmark.pool import HerePool, Running
@@ -13,7 +14,7 @@ from cocoloss.benchmark.session import own_files, prepare, run_benchmark
 from cocoloss.benchmark.spec import load_spec
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tables import Tables
-from cocoloss.benchmark.worker import Environment, Finished
+from cocoloss.benchmark.worker import Finished
 from cocoloss.exceptions import CoCoError
 
 

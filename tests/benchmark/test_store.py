@@ -8,13 +8,14 @@ from datetime import timedelta
 import pytest
 from bench_helpers import FakeTables, fake_spec, numbers, run_fake
 
+from cocoloss.benchmark.environment import Environment
 from cocoloss.benchmark.export import export, fold_table, task_table
 from cocoloss.benchmark.keys import Result, Unit
 from cocoloss.benchmark.merge import merge
 from cocoloss.benchmark.runbook import now
 from cocoloss.benchmark.status import status_of
 from cocoloss.benchmark.store import Store
-from cocoloss.benchmark.worker import Environment, Finished
+from cocoloss.benchmark.worker import Finished
 from cocoloss.exceptions import CoCoError
 
 SPEC = fake_spec("good")

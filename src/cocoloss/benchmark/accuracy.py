@@ -140,7 +140,7 @@ def _tune(unit: Unit, spec: "Spec", kind: ModelKind, fold: int, parallel: int) -
     info = unit.info
     size = _size(spec, info.n_rows, info.n_columns, info.n_classes)
     space = partial(_sized, _space(kind, spec), size)
-    study = Study(f"{unit.dataset}/{unit.model}/{fold}/{unit.root}", space)
+    study = Study(f"{unit.dataset}/{unit.draws_as or unit.model}/{fold}/{unit.root}", space)
     n_trials = _n_trials(spec, unit.model, kind)
     error = ""
     for start in range(0, n_trials, parallel):

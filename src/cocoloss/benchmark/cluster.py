@@ -23,10 +23,11 @@ from cocoloss.benchmark.dask_client import (
     load_dask,
     start_cluster,
 )
+from cocoloss.benchmark.environment import environment
 from cocoloss.benchmark.keys import TIMEOUT, Result, Task
 from cocoloss.benchmark.pool import Running
 from cocoloss.benchmark.spec import Spec
-from cocoloss.benchmark.worker import Finished, died, environment, one_line, run_task, warm_up
+from cocoloss.benchmark.worker import Finished, died, one_line, run_task, warm_up
 from cocoloss.exceptions import CoCoError
 
 STARTS = 4  # workers that may go while a task runs before the task is held to be the cause

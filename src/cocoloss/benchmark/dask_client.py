@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from cocoloss.benchmark.worker import environment, one_line, run_task
+from cocoloss.benchmark.environment import environment
+from cocoloss.benchmark.worker import one_line, run_task
 from cocoloss.exceptions import CoCoError
 
 CONNECT_SECONDS = 15

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cocoloss.benchmark.environment import Environment
 from cocoloss.benchmark.json_text import dump_json
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.task_file import (
@@ -19,7 +20,6 @@ from cocoloss.benchmark.task_file import (
     whole_table,
     with_parquet,
 )
-from cocoloss.benchmark.worker import Environment
 from cocoloss.files import write_whole
 
 if TYPE_CHECKING:

@@ -69,6 +69,9 @@ class Task:
         Digest of what else decides the numbers: the spec, the table's content, the user's model.
     root : int
         The spec's seed.
+    draws_as : str
+        The name that stands for the model's in its random numbers: models with the same one draw
+        the same. The model's own, if empty.
 
     Examples
     --------
@@ -88,21 +91,22 @@ class Task:
     params_in_key: bool = True
     context: str = ""
     root: int = 0
+    draws_as: str = ""
 
     @property
     def key(self) -> str:
         """The name under which the result is kept: readable, and unlike that of any other task."""
         params = self.params if self.params_in_key else {}
         digest = digest_of([self.context, self.root, params])
-        return "/".join([*self._names(), digest[:16]])
+        return "/".join([*self._names(self.model), digest[:16]])
 
     @property
     def seed(self) -> int:
         """Random numbers of the task, from its names: not from order, time or machine."""
-        return seed_of(*self._names(), str(self.root))
+        return seed_of(*self._names(self.draws_as or self.model), str(self.root))
 
-    def _names(self) -> list[str]:
-        names = [self.experiment, self.dataset, self.model, self.stage]
+    def _names(self, model: str) -> list[str]:
+        names = [self.experiment, self.dataset, model, self.stage]
         # A part may have slashes of its own; it stands last.
         safe = [name.replace("%", "%25").replace("/", "%2F") for name in names]
         return [*safe, self.part] if self.part else safe
@@ -122,7 +126,7 @@ class Unit:
         How many there will be.
     seconds : float
         Roughly, of all its tasks on one core.
-    context, root
+    context, root, draws_as
         As of :class:`Task`.
     """
 
@@ -134,6 +138,7 @@ class Unit:
     seconds: float
     context: str = ""
     root: int = 0
+    draws_as: str = ""
 
     @classmethod
     def of(cls, spec: "Spec", info: TableInfo, model: str, *, tasks: int, seconds: float) -> "Unit":
@@ -174,6 +179,7 @@ class Unit:
             params_in_key,
             self.context,
             self.root,
+            self.draws_as,
         )
 
 

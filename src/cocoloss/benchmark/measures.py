@@ -76,8 +76,9 @@ def measure(
     Returns
     -------
     dict of str to float
-        "balanced_accuracy", "accuracy", "log_loss" where there are probabilities, and
-        "dispersity" and "train_dispersity" where there is an embedding.
+        "balanced_accuracy", "accuracy", "log_loss" where there are probabilities,
+        "balanced_accuracy_uniform" where they are known to be under a prior, and "dispersity" and
+        "train_dispersity" where there is an embedding.
 
     Examples
     --------
@@ -97,6 +98,11 @@ def measure(
     if hasattr(classifier, "predict_proba"):
         probabilities = classifier.predict_proba(rows)
         measures["log_loss"] = log_loss(labels, probabilities, classifier.classes_)
+        if hasattr(classifier, "class_prior_"):
+            # The same network and head, had the classes been equally likely: by Bayes' rule.
+            alike = (probabilities / classifier.class_prior_).argmax(axis=1)
+            score = balanced_accuracy(labels, classifier.classes_[alike])
+            measures["balanced_accuracy_uniform"] = score
     if hasattr(classifier, "transform") and hasattr(classifier, "heads_"):
         measures["dispersity"] = embedding_dispersity(classifier, rows, labels)
         if train is not None:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, Protocol
 
 import sqlalchemy as sa
 
+from cocoloss.benchmark.environment import Environment
 from cocoloss.benchmark.keys import OK, OPEN
 from cocoloss.benchmark.runbook import UNIT, batches, mark_current, planned_units
 from cocoloss.benchmark.schema import COLUMNS, results, runs, units
 from cocoloss.benchmark.store import TUNING, Store
 from cocoloss.benchmark.task_file import NOWHERE, Placed, TaskFile
-from cocoloss.benchmark.worker import Environment
 from cocoloss.files import write_whole
 
 FILES = (".csv", ".parquet")

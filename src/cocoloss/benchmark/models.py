@@ -68,6 +68,20 @@ def tempered_coco(exponent: float) -> type[CoCoClassifier]:
     return TemperedCoCoClassifier
 
 
+class PrintedBalancedCoCoClassifier(ShuffledCoCoClassifier):
+    r"""CoCo by the balanced loss exactly as printed, without normalisation.
+
+    NOTE[PAPER]: the plain loss divides pairs and norms by their numbers; the balanced one is
+    printed as sums, in which the term of a norm weighs as much as one pair, rather than as much as
+    :math:`(N+1)/2` pairs. Every other balanced model here has the plain loss's normalisation.
+    """
+
+    def _make_loss(self, n_classes: int, embedding_dim: int, seed: int) -> Any:  # noqa: ARG002
+        from cocoloss.losses import CoCoLoss  # noqa: PLC0415 - torch, to train
+
+        return CoCoLoss(n_classes, reduction="sum")
+
+
 def _network(
     classifier: type,
     fixed: Mapping[str, Any],
@@ -163,6 +177,9 @@ MODELS: dict[str, ModelKind] = {
     "coco-w": _tuned_network(ShuffledCoCoClassifier, loss="auto", priors="uniform", weighted=True),
     "coco-plain": _tuned_network(ShuffledCoCoClassifier, loss="coco", priors="empirical"),
     "coco-balanced": _tuned_network(ShuffledCoCoClassifier, loss="balanced", priors="empirical"),
+    "coco-balanced-printed": _tuned_network(
+        PrintedBalancedCoCoClassifier, loss="balanced", priors="empirical"
+    ),
     # NOTE[PAPER]: dot regression as printed leaves the norm free, and with it which other vertices
     # an embedding is near to: with three classes or more a loss of zero does not mean that the
     # largest inner product is the right one. "dr-sphere" divides the embedding by its norm: there

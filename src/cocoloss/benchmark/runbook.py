@@ -9,10 +9,10 @@ from typing import Any, Self, TypeVar
 import sqlalchemy as sa
 
 from cocoloss.benchmark.database import Database
+from cocoloss.benchmark.environment import Environment
 from cocoloss.benchmark.keys import FAILED, OK, OPEN, Unit
 from cocoloss.benchmark.schema import environments, results, runs, units
 from cocoloss.benchmark.spec import Spec
-from cocoloss.benchmark.worker import Environment
 
 AT_ONCE = 500  # keys in one question
 UNIT = ["spec_hash", "dataset", "model"]  # what tells units apart

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from cocoloss.benchmark.database import StoreError
+from cocoloss.benchmark.environment import environment
 from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.keys import FAILED, OK, TIMEOUT, Result, Task, Unit
 from cocoloss.benchmark.pool import Pool, Running
 from cocoloss.benchmark.spec import Spec
 from cocoloss.benchmark.store import Store
-from cocoloss.benchmark.worker import Finished, environment, one_line
+from cocoloss.benchmark.worker import Finished, one_line
 from cocoloss.exceptions import CoCoError
 
 TICK = 0.25  # seconds to wait for an answer before looking at the clock

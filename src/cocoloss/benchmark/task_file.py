@@ -12,10 +12,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cocoloss.benchmark.environment import Environment
 from cocoloss.benchmark.json_text import dump_json, load_json
 from cocoloss.benchmark.schema import COLUMNS
 from cocoloss.benchmark.store import Store
-from cocoloss.benchmark.worker import Environment
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:

@@ -1,8 +1,6 @@
 """One task on one worker: run it alone on one thread, watch it, and report whatever happens."""
 
-import hashlib
 import os
-import platform
 import signal
 import sys
 import time
@@ -12,31 +10,17 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any
 
-from cocoloss.benchmark.json_text import dump_json, plain
+from cocoloss.benchmark.environment import Environment, environment
+from cocoloss.benchmark.json_text import plain
 from cocoloss.benchmark.keys import FAILED, TIMEOUT, Result, Task
 from cocoloss.benchmark.spec import Spec
 from cocoloss.benchmark.watch import TooLongError, TooMuchMemoryError, Watch
 
-PACKAGES = ("cocoloss", "numpy", "scipy", "scikit-learn", "pandas", "torch", "optuna")
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 LONGEST_ERROR = 500  # letters of the one line
-
-
-@dataclass(frozen=True)
-class Environment:
-    """Where something ran: the machine, and the versions of what decides its numbers."""
-
-    machine: dict[str, Any]
-    versions: dict[str, str]
-
-    @property
-    def digest(self) -> str:
-        """A name for it."""
-        text = dump_json([self.machine, self.versions])
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -149,26 +133,6 @@ def use_one_thread() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != 1:
         torch.set_num_threads(1)
-
-
-@cache
-def environment() -> Environment:
-    """Describe this process."""
-    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with dask
-
-    versions = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    machine = {
-        "host": platform.node(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "cores": os.cpu_count(),
-        "memory": psutil.virtual_memory().total,
-    }
-    return Environment(machine, versions)
 
 
 def died(task: Task, error: str) -> Finished:
