@@ -12,15 +12,18 @@ import argparse
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-import pandas as pd
+from noise import noise_grid
+from shortcuts import epochs_grid, optimism_grid, tuning_grid
 
 from cocoloss.benchmark.analysis import AccuracyAnalysis, Analysis, analyse
 from cocoloss.benchmark.convergence_analysis import ConvergenceAnalysis
 from cocoloss.benchmark.evolution_analysis import EvolutionAnalysis
 from cocoloss.benchmark.findings import Findings, read_findings
+from cocoloss.benchmark.imbalance_analysis import Gains
+from cocoloss.benchmark.keys import FAILED, OK, OPEN, TIMEOUT
 from cocoloss.benchmark.merge import merge
 from cocoloss.benchmark.rankings import Ranking
 from cocoloss.benchmark.store import Store
@@ -29,16 +32,18 @@ from cocoloss.report import (
     bench_accuracy,
     bench_convergence,
     bench_evolution,
+    bench_imbalance,
     bench_leads,
     bench_rankings,
 )
 from cocoloss.report.bench_about import missing_blocks
-from cocoloss.report.document import Block, Cell, Grid, Picture, Text, fixed, flat
+from cocoloss.report.document import Block, Items, Picture, Text, flat
 from cocoloss.report.markdown import block_as_markdown
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "results.md"
 PICTURES = PAGE.parent / "images" / "results"
+WRONG = {FAILED: "failed", TIMEOUT: "took too long"}
 PLACE = re.compile(r"<!-- (?!end)(\S+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
 
@@ -62,6 +67,9 @@ def parts_of(findings: Findings, analysis: Analysis) -> Iterator[tuple[str, Bloc
             yield f"{where}/measures", bench_evolution.measures_grid(run)
     else:
         yield from parts_of_accuracy(name, analysis)
+        optimism = optimism_grid(findings)
+        if optimism is not None:
+            yield f"{name}/optimism", optimism
 
 
 def parts_of_accuracy(name: str, analysis: AccuracyAnalysis) -> Iterator[tuple[str, Block]]:
@@ -79,6 +87,8 @@ def parts_of_accuracy(name: str, analysis: AccuracyAnalysis) -> Iterator[tuple[s
         for picture in bench_rankings.diagrams(ranking, name):
             which = picture.name.removeprefix(f"{name}-{ranking.name}").lstrip("-")
             yield f"{where}/{which or 'diagram'}", picture
+        if ranking.notes:
+            yield f"{where}/notes", Items(ranking.notes)
     for ranking in analysis.rankings:
         if isinstance(ranking, Ranking) and analysis.leads is not None:
             models = list(ranking.comparison.average_ranks.index)
@@ -89,42 +99,48 @@ def parts_of_accuracy(name: str, analysis: AccuracyAnalysis) -> Iterator[tuple[s
             for other in leads.others:
                 yield f"{where}/extremes/{other}", bench_leads.extremes_grid(leads, other)
     yield f"{name}/measures", bench_accuracy.measures_grid(analysis)
-    for trend in analysis.trends:
-        _, scatter, numbers = bench_accuracy.trend_blocks(trend, name)
-        yield f"{name}/{trend.measure}/scatter", scatter
-        yield f"{name}/{trend.measure}/trend", numbers
+    yield from parts_of_gains(name, analysis.gains)
 
 
-def tuning_grid(first: AccuracyAnalysis, each: AccuracyAnalysis) -> Grid:
-    """Return what tuning in every outer fold gives beside tuning in the first."""
-    both = [m for m in each.scores.columns if m in first.scores.columns]
-    tuned_once = first.scores.mask(first.partial).reindex(each.scores.index)
-    tuned_each = each.scores.mask(each.partial)
-    rows = []
-    for model in both:
-        pair = pd.DataFrame({"once": tuned_once[model], "each": tuned_each[model]}).dropna()
-        gain = pair["each"] - pair["once"]
-        rows.append(
-            (
-                Cell(model),
-                Cell(f"{len(pair)}"),
-                fixed(pair["once"].mean(), 4),
-                fixed(pair["each"].mean(), 4),
-                Cell(f"{gain.mean():+.4f}"),
-                Cell(f"{gain.min():+.4f} to {gain.max():+.4f}"),
-            )
-        )
-    return Grid(
-        "Tuned on the first outer fold, and on each",
-        ("model", "datasets", "on the first", "on each", "difference", "by dataset"),
-        tuple(rows),
-        caption="Mean balanced accuracy over the ten outer folds, then over datasets.",
-    )
+def parts_of_gains(name: str, measures: Iterable[Gains]) -> Iterator[tuple[str, Block]]:
+    """Yield what weighing the classes gains, measure by measure."""
+    for gains in measures:
+        where = f"{name}/{gains.measure}"
+        if gains.paper is not None:
+            yield f"{where}/scatter", bench_imbalance.scatter(gains.paper, name)
+            yield f"{where}/trend", bench_imbalance.trend_grid(gains.paper)
+        if gains.trends:
+            yield f"{where}/slopes", bench_imbalance.slopes_grid(gains)
+        yield f"{where}/gains", bench_imbalance.gains_grid(gains)
+
+
+def parts_of_several(found: Mapping[str, Findings]) -> dict[str, Block]:
+    """Return what can be shown of benchmarks side by side, by name."""
+    grids = {
+        "accuracy-each/tuning": ("accuracy-lite", "accuracy-each", tuning_grid),
+        "accuracy-epochs/epochs": ("accuracy-lite", "accuracy-epochs", epochs_grid),
+        "imbalance-lite/noise": ("accuracy-lite", "imbalance-lite", noise_grid),
+    }
+    return {
+        name: grid(found[one], found[other])
+        for name, (one, other, grid) in grids.items()
+        if one in found and other in found
+    }
 
 
 def said_of(findings: Findings) -> str:
     """Say how much of a benchmark there is, and what it took."""
-    complete = findings.units.groupby("dataset")["status"].agg(lambda s: (s == "ok").all())
+    units, models = findings.units, set(findings.spec["models"]["names"])
+    begun = units[(units["status"] != OPEN) | (units["n_trials"] > 0) | (units["n_folds"] > 0)]
+    done = units[units["status"] == OK].groupby("dataset")["model"].agg(set)
+    said = (
+        f"Datasets: {begun['dataset'].nunique()} begun, {sum(models <= there for there in done)} "
+        f"with all models complete. "
+    )
+    wrong = findings.missing["status"].value_counts()
+    lost = [f"{wrong[how]:,} {words}" for how, words in WRONG.items() if how in wrong]
+    if lost:
+        said += f"Pairs of dataset and model that went wrong: {', '.join(lost)}. "
     versions = {
         f"{name} {place['versions'][name]}"
         for place in findings.places
@@ -132,8 +148,8 @@ def said_of(findings: Findings) -> str:
         if name in place["versions"]
     }
     return (
-        f"{int(complete.sum())} of {len(complete)} datasets are complete; {findings.n_tasks:,} "
-        f"tasks, {findings.core_seconds / 3600:.1f} core-hours; {', '.join(sorted(versions))}."
+        f"{said}{findings.n_tasks:,} tasks, {findings.core_seconds / 3600:.1f} core-hours; "
+        f"{', '.join(sorted(versions))}."
     )
 
 
@@ -169,10 +185,7 @@ def read_parts(folder: Path) -> dict[str, Block]:
         for findings in found
         for name, block in parts_of(findings, analyses[findings.name])
     }
-    first, each = (analyses.get(f"accuracy-{name}") for name in ("lite", "each"))
-    if isinstance(first, AccuracyAnalysis) and isinstance(each, AccuracyAnalysis):
-        parts["accuracy-each/tuning"] = tuning_grid(first, each)
-    return parts
+    return parts | parts_of_several({findings.name: findings for findings in found})
 
 
 def main() -> None:

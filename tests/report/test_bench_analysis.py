@@ -1,6 +1,7 @@
 """What a benchmark's report shows is what its rows say."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,6 @@ from cocoloss.benchmark import printed
 from cocoloss.benchmark.analysis import WEIGHTED, analyse
 from cocoloss.benchmark.characters import wins_by_character
 from cocoloss.benchmark.findings import read_findings
-from cocoloss.benchmark.imbalance_analysis import fit_trend
 from cocoloss.benchmark.keys import Result
 from cocoloss.benchmark.rankings import NotRanked, Ranking, rank
 from cocoloss.benchmark.schema import COLUMNS
@@ -139,6 +139,53 @@ def test_dispersity_is_ranked_lowest_first_among_networks(accuracy):
     assert ranking.printed is printed.DISPERSITY
 
 
+def dispersities(models, n_datasets=8, n_folds=6):
+    rng = np.random.default_rng(0)
+    lines = [
+        (f"d{d}", model, k, 0.8, (1 + place) * np.exp(0.1 * rng.normal()))
+        for d in range(n_datasets)
+        for place, model in enumerate(models)
+        for k in range(n_folds)
+    ]
+    return pd.DataFrame(
+        lines, columns=["dataset", "model", "fold", "balanced_accuracy", "dispersity"]
+    )
+
+
+def test_dispersity_is_ranked_with_dot_regression_on_the_sphere_too(accuracy):
+    models = ["dr-sphere", "coco", "ce", "dr", "ce-w"]
+    spec = {**accuracy.spec, "models": {"names": models, "own": {}}}
+    found = replace(accuracy, rows=dispersities(models), spec=spec)
+    rankings = {ranking.name: ranking for ranking in analyse(found).dispersity}
+    assert list(rankings) == ["dispersity-paper", "dispersity-sphere", "dispersity-all"]
+    sphere = rankings["dispersity-sphere"]
+    assert sphere.comparison.models == ("dr-sphere", "coco", "ce")  # lowest first, as made up
+    assert sphere.measure == "dispersity"
+    assert sphere.printed is None  # the paper's numbers are of other models
+
+
+@pytest.mark.parametrize(
+    ("models", "names"),
+    [
+        (["coco", "dr", "ce", "ce-w"], ["dispersity-paper", "dispersity-all"]),
+        (["coco", "dr-sphere", "ce"], ["dispersity-paper", "dispersity-all"]),  # all of them
+    ],
+)
+def test_the_sphere_is_ranked_where_it_is_there_and_not_all(accuracy, models, names):
+    spec = {**accuracy.spec, "models": {"names": models, "own": {}}}
+    found = analyse(replace(accuracy, rows=dispersities(models), spec=spec))
+    assert [ranking.name for ranking in found.dispersity] == names
+
+
+def test_the_sphere_stands_for_dot_regression_that_is_not_there(accuracy):
+    models = ["coco", "dr-sphere", "ce", "hgb"]
+    spec = {**accuracy.spec, "models": {"names": models, "own": {}}}
+    found = analyse(replace(accuracy, rows=dispersities(models), spec=spec))
+    members = {ranking.name: set(ranking.comparison.models) for ranking in found.rankings}
+    assert members["paper"] == {"coco", "ce"}
+    assert members["sphere"] == {"coco", "dr-sphere", "ce"}
+
+
 def made_up_rows(models, n_datasets=8, n_folds=10, seed=0):
     rng = np.random.default_rng(seed)
     return pd.DataFrame(
@@ -157,6 +204,7 @@ def test_where_wilcoxon_could_say_nothing_another_test_ranks(n_models, n_folds):
     models = [f"m{j}" for j in range(n_models)]
     ranking = rank(made_up_rows(models, n_folds=n_folds), models, name="all", title="All")
     assert ranking.comparison.ranking == "folds"
+    assert ranking.fold_test == "corrected_t"
     assert any("corrected t-test" in note for note in ranking.notes)
 
 
@@ -204,7 +252,12 @@ def test_groups_name_models_that_there_are():
 
 @pytest.mark.parametrize(
     ("models", "reference"),
-    [(["rf", "coco-w", "coco"], "coco"), (["rf-w", "coco-w"], "coco-w"), (["a", "b"], "a")],
+    [
+        (["rf", "coco-w", "coco"], "coco"),
+        (["rf-w", "coco-plain", "coco-w"], "coco-w"),
+        (["coco-s1", "coco-plain"], "coco-plain"),
+        (["a", "b"], "a"),
+    ],
 )
 def test_coco_is_what_others_are_compared_with_and_else_the_best(models, reference):
     rows = pd.DataFrame(
@@ -243,7 +296,7 @@ def test_the_trend_is_least_squares_and_spearman(store):
     spec, infos = make_spec("imbalance", models=models), infos_of(10)
     fill_accuracy(store, spec, infos)
     findings = read_findings(store, (spec.name,))[0]
-    outer, inner = analyse(findings).trends
+    outer, inner = (gains.paper for gains in analyse(findings).gains)
     means = findings.rows.groupby(["dataset", "model"])["balanced_accuracy"].mean()
     x = np.array([info.class_ratio for info in infos])
     y = np.array([means[i.name, "coco-balanced"] - means[i.name, "coco-plain"] for i in infos])
@@ -251,12 +304,6 @@ def test_the_trend_is_least_squares_and_spearman(store):
     assert outer.spearman == pytest.approx(spearmanr(x, y).statistic)
     assert outer.p_value == pytest.approx(spearmanr(x, y).pvalue)
     assert inner.slope == pytest.approx(0.002)  # as it was made
-
-
-def test_a_trend_over_equal_ratios_has_no_slope():
-    points = pd.DataFrame({"class_ratio": [2.0] * 4, "improvement": [0.1, 0.2, 0.0, 0.1]})
-    trend = fit_trend(points, "balanced_accuracy", "")
-    assert np.isnan([trend.slope, trend.spearman, trend.p_value]).all()
 
 
 def test_convergence_means_are_over_datasets_that_have_all(store):

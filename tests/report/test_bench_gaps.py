@@ -121,7 +121,8 @@ def test_a_trend_leaves_out_what_lacks_folds(tmp_path):
     scores["table-02", PLAIN] = (0.9,)
     found = findings_of(tmp_path, scores)
     rows = found.rows.assign(class_ratio=found.rows["dataset"].str[-1].astype(float))
-    (trend,) = analyse(replace(found, kind="imbalance", rows=rows)).trends
+    (gains,) = analyse(replace(found, kind="imbalance", rows=rows)).gains
+    (trend,) = gains.trends
     assert sorted(trend.points.index) == ["table-00", "table-01", "table-03", "table-04"]
     assert (trend.points["improvement"] == 0).all()
 
@@ -183,8 +184,8 @@ def test_it_is_said_which_ranks_were_tested(tmp_path, n_folds):
     scores = {(f"table-0{k}", m): (0.5, 0.6)[:n_folds] for k in range(3) for m in "ab"}
     ranking = analyse(findings_of(tmp_path, scores)).rankings[-1]
     (side,) = pair_grids(ranking)
-    for grid in (reference_grid(ranking), side.blocks[0]):
-        assert ("not on those by means" in grid.caption) == (n_folds > 1)
+    assert ("not on those by means" in side.blocks[0].caption) == (n_folds > 1)
+    assert ("on those by means over folds" in reference_grid(ranking).caption) == (n_folds > 1)
 
 
 def test_fewer_tasks_than_planned_are_explained(tmp_path):

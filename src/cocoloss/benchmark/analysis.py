@@ -1,6 +1,6 @@
 """From the rows of a benchmark to what its report shows: every number, none of the layout."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +8,7 @@ from cocoloss.benchmark import printed
 from cocoloss.benchmark.convergence_analysis import ConvergenceAnalysis, analyse_convergence
 from cocoloss.benchmark.evolution_analysis import EvolutionAnalysis, analyse_evolution
 from cocoloss.benchmark.findings import Findings
-from cocoloss.benchmark.imbalance_analysis import Trend, analyse_trends
+from cocoloss.benchmark.imbalance_analysis import Gains, analyse_gains
 from cocoloss.benchmark.leads import Leads
 from cocoloss.benchmark.rankings import NotRanked, Ranking, rank
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Models that count all classes alike; comparing these with the others compares the weights.
 WEIGHTED = ("coco-default", "coco-w", "dr-w", "ce-w", "ksvm-w", "rf-w", "hgb-w")
+ON_THE_SPHERE = "dot regression on the sphere"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +40,8 @@ class AccuracyAnalysis:
     leads : Leads or None
         On which tables the reference of the first ranking is better than each other model; None
         if there is no ranking.
-    trends : tuple of Trend
-        Of the improvement by balanced CoCo over the class ratio; of imbalance experiments only.
+    gains : tuple of Gains
+        Of the models over plain CoCo, by the class ratio; of imbalance experiments only.
     """
 
     rankings: tuple[Ranking | NotRanked, ...]
@@ -50,7 +51,7 @@ class AccuracyAnalysis:
     partial: "pd.DataFrame"
     measures: "pd.DataFrame"
     leads: Leads | None
-    trends: tuple[Trend, ...] = ()
+    gains: tuple[Gains, ...] = ()
 
 
 Analysis = AccuracyAnalysis | ConvergenceAnalysis | EvolutionAnalysis
@@ -89,7 +90,7 @@ def analyse_accuracy(findings: Findings, missing: str = "drop_datasets") -> Accu
         partial=partial,
         measures=_measures(rows, scores.notna() & ~partial),
         leads=None if reference is None else Leads(reference, whole, findings.characters),
-        trends=analyse_trends(_of(rows, whole)) if findings.kind == "imbalance" else (),
+        gains=analyse_gains(rows, models) if findings.kind == "imbalance" else (),
     )
 
 
@@ -100,12 +101,10 @@ def _measured(rows: Any) -> Any:
 
 
 def _rankings(rows: Any, models: list[str], missing: str) -> tuple[Ranking | NotRanked, ...]:
-    paper = [m for m in printed.PAPER_MODELS if m in models]
-    # As printed, dot regression is at a loss with three classes or more (benchmark/models.py).
-    fairer = ["dr-sphere" if m == "dr" else m for m in paper] if "dr-sphere" in models else []
+    paper = printed.PAPER_MODELS
     groups = {
-        "paper": ("The paper's models", paper),
-        "sphere": ("The paper's models, dot regression on the sphere", fairer),
+        "paper": ("The paper's models", [m for m in paper if m in models]),
+        "sphere": (f"The paper's models, {ON_THE_SPHERE}", _on_the_sphere(paper, models)),
         "weighted": ("Models that count classes alike", [m for m in WEIGHTED if m in models]),
         "all": ("All models", models),
     }
@@ -119,13 +118,24 @@ def _rankings(rows: Any, models: list[str], missing: str) -> tuple[Ranking | Not
     return tuple(found)
 
 
+def _on_the_sphere(names: Sequence[str], there: Sequence[str]) -> list[str]:
+    """Return those that there are, with normalised dot regression in place of the printed one.
+
+    As printed, dot regression is at a loss with three classes or more (benchmark/models.py).
+    """
+    fairer = ["dr-sphere" if name == "dr" else name for name in names]
+    return [name for name in fairer if name in there] if "dr-sphere" in there else []
+
+
 def _dispersity(rows: Any, models: list[str], missing: str) -> tuple[Ranking | NotRanked, ...]:
     embedded = set(rows.loc[rows["dispersity"].notna(), "model"])
     there = [model for model in models if model in embedded]
     if len(there) < 2:
         return ()
+    paper = printed.PAPER_LOSSES
     groups = {
-        "dispersity-paper": ("The paper's losses", [m for m in printed.PAPER_LOSSES if m in there]),
+        "dispersity-paper": ("The paper's losses", [m for m in paper if m in there]),
+        "dispersity-sphere": (f"The paper's losses, {ON_THE_SPHERE}", _on_the_sphere(paper, there)),
         "dispersity-all": ("All models with an embedding", there),
     }
     return tuple(
@@ -149,12 +159,6 @@ def _partial(cells: Any, scores: Any) -> Any:
     """Return where a model has fewer folds than there are of the dataset, but some."""
     n_folds = cells.count().unstack().reindex(index=scores.index, columns=scores.columns)
     return (n_folds > 0) & n_folds.lt(n_folds.max(axis=1), axis=0)
-
-
-def _of(rows: Any, scores: Any) -> Any:
-    """Return the rows of datasets and models that have a score."""
-    there = scores.stack().dropna().index
-    return rows[rows.set_index(["dataset", "model"]).index.isin(there)]
 
 
 def _measures(rows: Any, whole: Any) -> Any:

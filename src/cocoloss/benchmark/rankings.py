@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROPE = 0.01  # balanced accuracies this close are the same in practice
-REFERENCES = ("coco", "coco-w")  # whose comparisons are shown, if they are there
+REFERENCES = ("coco", "coco-w", "coco-plain")  # whose comparisons are shown, if they are there
 ALPHA = 0.05
 
 
@@ -32,10 +32,13 @@ class Ranking:
     comparison : Comparison
         Ranks by what is significant over folds, ties as in competitions: the paper's way, and
         what the diagram shows. By scores, if there are no folds to test.
+    fold_test : {"wilcoxon", "corrected_t", ""}
+        The test over folds: the paper's, or Nadeau and Bengio's where the former could find
+        nothing; "" if there are no folds to test.
     averaged : Comparison
         The same with ties averaged.
     by_score : Comparison
-        Ranks by mean scores.
+        Ranks by mean scores, told apart by Nemenyi's test as well.
     pairs : Comparison or None
         Wilcoxon-Holm between models over datasets; None if no pair could be significant, or if
         it was not asked for.
@@ -54,6 +57,7 @@ class Ranking:
     title: str
     measure: str
     comparison: Comparison
+    fold_test: str
     averaged: Comparison
     by_score: Comparison
     pairs: Comparison | None
@@ -165,6 +169,7 @@ def rank(
         title,
         measure,
         comparison,
+        fold_test,
         averaged,
         by_score,
         pairs,

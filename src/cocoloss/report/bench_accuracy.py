@@ -5,15 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from cocoloss.benchmark import printed
 from cocoloss.benchmark.analysis import AccuracyAnalysis
 from cocoloss.benchmark.findings import Findings
-from cocoloss.benchmark.imbalance_analysis import Trend
+from cocoloss.report.bench_imbalance import imbalance_blocks
 from cocoloss.report.bench_leads import lead_blocks
 from cocoloss.report.bench_rankings import ranking_blocks, stand_out
-from cocoloss.report.charts import scatter_chart
-from cocoloss.report.document import Block, Cell, Grid, Heading, Picture, Text, counted, fixed
-from cocoloss.report.figures import files_of, trend_figure
+from cocoloss.report.document import Block, Cell, Grid, Heading, Text, counted, fixed
 from cocoloss.report.page import significant
 
 COLUMNS = {  # measure -> (heading, decimal places)
@@ -27,10 +24,6 @@ COLUMNS = {  # measure -> (heading, decimal places)
 COSTS = frozenset({"fit_seconds"})  # they depend on the machine: nothing stands out
 HIGHER = frozenset({"balanced_accuracy", "accuracy"})
 FOLD_COLUMNS = ("balanced_accuracy", "accuracy", "log_loss", "dispersity", "fit_seconds")
-NO_TREND = (
-    "There is no trend over the class ratio yet: it needs results of coco-plain and coco-balanced "
-    "on three datasets or more."
-)
 PARTIAL = "*"
 SHOWN_ROWS = 2000  # of the table of datasets on a page; more are in the files
 
@@ -38,12 +31,8 @@ SHOWN_ROWS = 2000  # of the table of datasets on a page; more are in the files
 def accuracy_blocks(findings: Findings, analysis: AccuracyAnalysis, prefix: str) -> list[Block]:
     """Return the sections of the report."""
     blocks: list[Block] = []
-    if analysis.trends:
-        blocks.append(Heading("Improvement by balancing over imbalance"))
-        for trend in analysis.trends:
-            blocks += trend_blocks(trend, prefix)
-    elif findings.kind == "imbalance":
-        blocks.append(Text(NO_TREND, "warning"))
+    if findings.kind == "imbalance":
+        blocks += imbalance_blocks(analysis.gains, prefix)
     blocks.append(Heading("Balanced accuracy"))
     for ranking in analysis.rankings:
         blocks += ranking_blocks(ranking, prefix)
@@ -130,56 +119,6 @@ def _mean(value: float, measure: str) -> Cell:
     if measure not in HIGHER and measure != "log_loss" and np.isfinite(value):
         return Cell(significant(value), float(value))
     return fixed(value, COLUMNS[measure][1])
-
-
-def trend_blocks(trend: Trend, prefix: str) -> list[Block]:
-    """Return the scatter of improvement over class ratio, its numbers and the printed ones."""
-    theirs = printed.IMBALANCE
-    label = (
-        f"Improvement of balanced over plain CoCo on {len(trend.points)} datasets over their class "
-        f"ratio"
-    )
-    points = [
-        (
-            float(p.class_ratio),
-            float(p.improvement),
-            f"{p.Index}: ratio {p.class_ratio:.3g}, {p.improvement:+.4f}",
-        )
-        for p in trend.points.itertuples()
-    ]
-    numbers = (
-        ("slope of the line", trend.slope, theirs.slope),
-        ("standard error of the slope", trend.slope_error, None),
-        ("p-value of the slope", trend.slope_p_value, None),
-        ("Spearman's rho", trend.spearman, theirs.spearman),
-        ("p-value of rho", trend.p_value, theirs.p_value),
-    )
-    rows = tuple(
-        (Cell(title), Cell(significant(ours), ours), Cell("" if paper is None else f"{paper:g}"))
-        for title, ours, paper in numbers
-    )
-    return [
-        Heading(f"Balanced accuracy {trend.about}", 3),
-        Picture(
-            f"{prefix}-imbalance-{trend.measure.replace('_', '-')}",
-            "Improvement over class ratio",
-            scatter_chart(
-                points,
-                line=(trend.slope, trend.intercept),
-                x_title="class ratio: largest / smallest",
-                label=label,
-            ),
-            files_of(lambda: trend_figure(trend)),
-            caption=f"{label}, with the regression line.",
-            wide=True,
-        ),
-        Grid(
-            "The trend, beside the printed one",
-            ("", "ours", "printed"),
-            rows,
-            caption=f"Printed: {theirs.place}.",
-        ),
-    ]
 
 
 def fold_data(findings: Findings, analysis: AccuracyAnalysis) -> dict[str, Any]:

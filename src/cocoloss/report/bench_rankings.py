@@ -31,9 +31,19 @@ MEASURES = {
 }
 DIGITS = {"balanced_accuracy": 4}  # decimal places of means; others have three significant digits
 
+FOLD_TESTS = {
+    "wilcoxon": "by Wilcoxon's test with Holm's correction, as in the paper",
+    "corrected_t": "by Nadeau and Bengio's corrected t-test with Holm's correction, in place of "
+    "the paper's Wilcoxon test",
+}
+
 NEMENYI_OF = (
     "Nemenyi's test is on the ranks by what is significant over folds (“rank” above), not on those "
     "by means."
+)
+BOTH_NEMENYI = (
+    "“p Nemenyi” is on the ranks by what is significant over folds (“rank” above), “p Nemenyi, by "
+    "mean” on those by means over folds (“rank by mean”)."
 )
 
 
@@ -149,11 +159,13 @@ def ranks_grid(ranking: Ranking) -> Grid:
             rank, spread = ranking.printed.ranks[model]
             cells += [fixed(rank, 2), fixed(spread, 2)]
         rows.append(tuple(cells))
-    how = {
-        "folds": "“rank” is 1 plus the number of models that are significantly better over the "
-        "folds of a dataset, as in the paper; “rank by mean” only looks at means over folds.",
-        "scores": "Ranks are by mean scores.",
-    }[comparison.ranking]
+    how = "Ranks are by mean scores."
+    if ranking.fold_test:
+        how = (
+            f"“rank” is 1 plus the number of models that are significantly better over the folds "
+            f"of a dataset {FOLD_TESTS[ranking.fold_test]}; “rank by mean” only looks at means "
+            f"over folds."
+        )
     if len(comparison.common_datasets) < comparison.n_datasets:
         said = comparison.describe_means()
         how += f" {said[0].upper()}{said[1:]}."
@@ -185,6 +197,9 @@ def reference_grid(ranking: Ranking) -> Grid | None:
     by_score, reference = ranking.by_score, ranking.reference
     bayes = None if ranking.bayes is None else ranking.bayes.set_index("second")
     digits = DIGITS.get(ranking.measure)
+    tested = {"p Nemenyi": ranking.comparison}
+    if ranking.comparison.ranking == "folds":  # where most models may tie
+        tested["p Nemenyi, by mean"] = by_score
     rows = []
     for other in ranking.comparison.models:
         if other == reference:
@@ -202,7 +217,7 @@ def reference_grid(ranking: Ranking) -> Grid | None:
                     by_score.losses.loc[reference, other],
                 )
             ),
-            p_value(ranking.comparison.p_values.loc[reference, other]),
+            *(p_value(ranks.p_values.loc[reference, other]) for ranks in tested.values()),
             p_value(
                 None if ranking.pairs is None else ranking.pairs.p_values.loc[reference, other]
             ),
@@ -213,11 +228,10 @@ def reference_grid(ranking: Ranking) -> Grid | None:
         elif bayes is not None:
             cells += [fixed(None, 0)] * 3
         rows.append(tuple(cells))
-    columns = ["against", "mean difference", "wins", "ties", "losses", "p Nemenyi"]
-    columns += ["p Wilcoxon-Holm"]
+    columns = ["against", "mean difference", "wins", "ties", "losses", *tested, "p Wilcoxon-Holm"]
     caption = "Wins count datasets on which the mean over folds is better."
-    if ranking.comparison.ranking == "folds":
-        caption += f" {NEMENYI_OF}"
+    if len(tested) > 1:
+        caption += f" {BOTH_NEMENYI}"
     if by_score.filled:
         caption += (
             " A missing result loses. The mean difference is over the datasets that both have."

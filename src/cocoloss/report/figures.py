@@ -72,7 +72,7 @@ def line_figure(
     return figure
 
 
-def trend_figure(trend: Trend) -> "Figure":
+def trend_figure(trend: Trend, y_title: str) -> "Figure":
     """Draw the improvement over the class ratio with its regression line."""
     figure = _figure((5.2, 3.4))
     axes = figure.add_subplot()
@@ -83,7 +83,7 @@ def trend_figure(trend: Trend) -> "Figure":
         ends = np.array([x.min(), x.max()])
         axes.plot(ends, trend.slope * ends + trend.intercept, color=COLOURS[1])
     axes.set_xlabel("class ratio: largest / smallest")
-    axes.set_ylabel("balanced accuracy, balanced minus plain")
+    axes.set_ylabel(y_title)
     _plain(axes)
     return figure
 
