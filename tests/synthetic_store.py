@@ -76,8 +76,13 @@ def fold_rows(rng, model, n_folds, skill):
     return rows
 
 
-def fill_accuracy(store, spec, infos, *, failed=(), timed_out=(), left_open=(), seed=0):
-    """Fill a store with results of an accuracy experiment; some (dataset, model) without."""
+def fill_accuracy(
+    store, spec, infos, *, failed=(), timed_out=(), left_open=(), one_point=(), seed=0
+):
+    """Fill a store with results of an accuracy experiment; some (dataset, model) without.
+
+    Those of ``one_point`` have a fold in which all rows have the same embedding.
+    """
     rng = np.random.default_rng(seed)
     units = begin(store, spec, infos)
     for info in infos:
@@ -90,6 +95,8 @@ def fill_accuracy(store, spec, infos, *, failed=(), timed_out=(), left_open=(), 
                 for row in rows:
                     row |= {"class_ratio": info.class_ratio, "inner_score": skill + gain}
                     row["balanced_accuracy"] += gain
+            if key in one_point:
+                rows[3]["dispersity"] = math.inf
             if key in left_open:
                 continue
             if key in failed or key in timed_out:

@@ -38,6 +38,7 @@ def findings(tmp_path_factory):
             infos,
             failed={("table-05", "ce")},
             timed_out={("table-06", "rf")},
+            one_point={("table-08", "dr")},
         )
         fill_convergence(store, make_spec("convergence", models=["coco", "dr"]), infos[:3])
         names = ["coco-plain", "coco-balanced"]
@@ -225,6 +226,20 @@ def test_a_dataset_with_a_failure_says_why(open_page, path):
     missing = page.locator("table[aria-label='Missing results']").first.inner_text()
     assert "LinAlgError: <singular> & failed" in missing
     assert "took too long" in missing
+
+
+def test_a_fold_that_is_infinitely_dispersed_has_no_mean(open_page, path):
+    page = open_page(path)
+    page.locator(f"{DATASETS} tbody tr", has_text="table-08").first.locator(".open").click()
+    heads = page.locator("tr.detail thead th").all_inner_texts()
+    cells = {
+        line.locator("th").inner_text(): line.locator("td").all_inner_texts()
+        for line in page.locator("tr.detail tbody tr").all()
+    }
+    where = heads.index("dispersity, test") - 1
+    assert cells["dr"][where] == MISSING
+    assert cells["coco"][where] != MISSING
+    assert page.errors == []
 
 
 def test_names_of_strangers_open_too(open_page, path):

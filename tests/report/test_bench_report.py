@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 
 import pandas as pd
 import pytest
@@ -20,6 +22,7 @@ from cocoloss.report.latex import escape as latex_escape
 from cocoloss.report.markdown import as_markdown
 from cocoloss.stats import compare
 from synthetic_store import (
+    SKILLS,
     begin,
     fill_accuracy,
     fill_convergence,
@@ -142,6 +145,33 @@ def test_latex_is_balanced_and_escaped(folder):
 @pytest.mark.parametrize("text", ["a_b", "50%", "$x$", "{a}", "#&", "~^", "a\\b", "<|>"])
 def test_latex_escapes_what_it_would_not_print(text):
     assert not re.search(r"(?<![\\])[%$#&_~^<>|]", latex_escape(text))
+
+
+@pytest.mark.parametrize("text", ["10⁻⁵", "χ² = 3.1×10⁻¹²", "x⁰¹"])  # noqa: RUF001 - as shown
+def test_latex_raises_a_whole_run_at_once(text):
+    assert not re.search(r"\^\{[^}]*\}\^|superscript\{[^}]*\}\\textsuperscript", latex_escape(text))
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+def test_pdflatex_sets_the_whole_report_within_its_margins(tmp_path):
+    strange = ["שלום", "a_b", "50% & <more>", "~^\\{}$#|", "n" * 40]
+    with Store(tmp_path / "results.sqlite") as store:
+        models = [*SKILLS, "hgb", "hgb-w", "rf-w", "ce-w", "ksvm-w", "coco-w", "coco-default"]
+        broken = {"failed": {("table-05", "ce")}, "one_point": {("table-06", "dr")}}
+        fill_accuracy(store, make_spec(models=models), infos_of(45, strange), **broken)
+        names = ["coco-plain", "coco-s0.25", "coco-balanced"]
+        fill_accuracy(store, make_spec("imbalance", models=names), infos_of(5))
+        fill_convergence(store, make_spec("convergence", models=["coco", "dr"]), infos_of(3))
+        fill_evolution(store, make_spec("evolution", models=["coco"]), infos_of(1))
+        write_bench_report(store, tmp_path / "report")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
+    told = subprocess.run(
+        command, cwd=tmp_path / "report", capture_output=True, check=False, stdin=subprocess.DEVNULL
+    )
+    said = told.stdout.decode(errors="replace")
+    assert told.returncode == 0, said[-2000:]
+    too_wide = [float(points) for points in re.findall(r"Overfull \\hbox \(([\d.]+)pt", said)]
+    assert max(too_wide, default=0) < 20
 
 
 def test_the_scores_can_be_compared_again(folder, ranking):

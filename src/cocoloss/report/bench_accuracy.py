@@ -128,6 +128,7 @@ def fold_data(findings: Findings, analysis: AccuracyAnalysis) -> dict[str, Any]:
     folds: dict[str, dict[str, list[Any]]] = {}
     kept = rows[["dataset", "model", "fold", *measures]].sort_values("fold", kind="stable")
     numbers = kept[measures].round(4).astype(object).where(kept[measures].notna(), None)
+    numbers = numbers.mask(np.isinf(kept[measures].astype(float)), "Infinity")  # JSON has none
     columns = zip(*(numbers[m] for m in measures), strict=True)
     for dataset, model, values in zip(kept["dataset"], kept["model"], columns, strict=True):
         folds.setdefault(dataset, {}).setdefault(model, []).append(values)

@@ -163,10 +163,17 @@ def counted(n: int) -> Cell:
 
 
 def fixed(value: float | None, digits: int, *, best: bool = False) -> Cell:
-    """Return a number with so many decimal places; a dash if there is none."""
+    """Return a number with so many decimal places; a dash if there is none.
+
+    Examples
+    --------
+    >>> [fixed(value, 2).text for value in (0.125, float("inf"), None)]
+    ['0.12', '∞', '–']
+    """  # noqa: RUF002 - what a reader sees
     if value is None or math.isnan(value):
         return Cell(MISSING)
-    return Cell(f"{value:.{digits}f}", float(value), best)
+    text = f"{value:.{digits}f}".replace("inf", "∞")
+    return Cell(text, float(value), best)
 
 
 def p_value(value: float | None, alpha: float = 0.05) -> Cell:

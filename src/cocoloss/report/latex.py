@@ -1,5 +1,6 @@
 """A report as LaTeX: booktabs tables, and diagrams in the fonts of the document."""
 
+import re
 from itertools import pairwise
 
 from cocoloss.report.document import (
@@ -32,20 +33,25 @@ ESCAPES = {
     "ρ": r"$\rho$",  # noqa: RUF001 - as written
     "\u202f": r"\,",
     "−": "$-$",  # noqa: RUF001 - as written
+    "∞": r"$\infty$",
     **{character: f"\\{character}" for character in "{}$&#%_"},
-    **{c: f"$^{{{d}}}$" for c, d in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True)},
 }
+RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789−", strict=True))  # noqa: RUF001 - as written
+RAISED_RUN = re.compile(f"[{''.join(RAISED)}]+")
 TABLE = str.maketrans(ESCAPES)
 SECTIONS = {1: "section", 2: "subsection", 3: "subsubsection"}
 LONG = 40  # rows from which on a table may break over pages
-WIDE = 8  # columns from which on a table is set small
+# Columns from which on a table that breaks over pages is set so small; others are shrunk to fit.
+SIZES = {12: r"\tiny\setlength{\tabcolsep}{2pt}", 8: r"\footnotesize"}
+AT_MOST_A_LINE = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{"
 PREAMBLE = r"""\documentclass{article}
 \usepackage[utf8]{inputenc}
 \usepackage[T1]{fontenc}
+\IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}
 \usepackage[margin=2cm]{geometry}
 \usepackage{booktabs,longtable,graphicx,tikz}
-\begin{document}
 """
+LAST_KNOWN = "\u017f"  # letters that T1 fonts have; others would stop pdfLaTeX
 
 
 def as_latex(document: Document, folder: str) -> str:
@@ -57,9 +63,12 @@ def as_latex(document: Document, folder: str) -> str:
     folder : str
         Where the files of pictures are, relative to this one.
     """
-    parts = [PREAMBLE + rf"\title{{{escape(document.title)}}}\date{{}}\maketitle"]
+    parts = [rf"\title{{{escape(document.title)}}}\date{{}}\maketitle"]
     parts += [made for block in flat(document.blocks) if (made := _block(block, folder))]
-    return "\n\n".join([*parts, r"\end{document}"]) + "\n"
+    body = "\n\n".join([r"\begin{document}", *parts, r"\end{document}"]) + "\n"
+    unknown = sorted({character for character in body if character > LAST_KNOWN})
+    marks = [rf"\DeclareUnicodeCharacter{{{ord(character):04X}}}{{?}}" for character in unknown]
+    return "\n".join([PREAMBLE.rstrip("\n"), *marks, body])
 
 
 def escape(text: str) -> str:
@@ -67,10 +76,16 @@ def escape(text: str) -> str:
 
     Examples
     --------
-    >>> print(escape("a_b & 50%"))
-    a\_b \& 50\%
+    >>> print(escape("a_b & 50%, χ² < 10⁻⁵"))
+    a\_b \& 50\%, $\chi$\textsuperscript{2} \textless{} 10\textsuperscript{$-$5}
     """
-    return " ".join(text.split(" ")).translate(TABLE).replace("\n", " ").replace("$$", "")
+    return RAISED_RUN.sub(_raised, text.translate(TABLE)).replace("\n", " ").replace("$$", "")
+
+
+def _raised(run: re.Match[str]) -> str:
+    """Return a whole run at once: LaTeX refuses one superscript after another."""
+    inside = "".join(RAISED[character] for character in run[0]).translate(TABLE)
+    return rf"\textsuperscript{{{inside}}}"
 
 
 def _block(block: Block, folder: str) -> str:
@@ -103,8 +118,7 @@ def _items(items: list[str]) -> str:
 def _picture(picture: Picture, folder: str) -> str:
     path = f"{folder}/{picture.name}"
     if ".tex" in picture.files:
-        width = r"\ifdim\width>\linewidth\linewidth\else\width\fi"
-        drawing = rf"\resizebox{{{width}}}{{!}}{{\input{{{path}.tex}}}}"
+        drawing = rf"{AT_MOST_A_LINE}\input{{{path}.tex}}}}"
     else:
         drawing = rf"\includegraphics[width=0.8\linewidth]{{{path}.png}}"
     caption = escape(f"{picture.title}. {picture.caption}".strip())
@@ -115,19 +129,19 @@ def _picture(picture: Picture, folder: str) -> str:
 def _grid(grid: Grid) -> str:
     shape = "l" * grid.n_names + "r" * (len(grid.columns) - grid.n_names)
     if grid.n_names > 2:  # the last of them are sentences
-        shape = "l" * (grid.n_names - 1) + r"p{0.45\linewidth}" + shape[grid.n_names :]
+        shape = "l" * (grid.n_names - 1) + r"p{0.3\linewidth}" + shape[grid.n_names :]
     header = " & ".join(_heading(column) for column in grid.columns) + r" \\"
     rows = [" & ".join(map(_cell, row)) + r" \\" for row in grid.rows]
     caption = escape(". ".join(t.rstrip(".") for t in (grid.title, grid.caption) if t) + ".")
     long = len(rows) > LONG
-    size = [r"\footnotesize"] if len(grid.columns) >= WIDE else []
     body = [r"\toprule", header, r"\midrule", *([r"\endhead"] if long else []), *rows]
     if long:
+        size = [size for least, size in SIZES.items() if len(grid.columns) >= least][:1]
         table = [rf"\begin{{longtable}}{{{shape}}}", rf"\caption{{{caption}}}\\", *body]
         return "\n".join(["{", *size, *table, r"\bottomrule", r"\end{longtable}", "}"])
     table = [rf"\begin{{tabular}}{{{shape}}}", *body, r"\bottomrule", r"\end{tabular}"]
-    top = [r"\begin{table}[htbp]", r"\centering", *size, rf"\caption{{{caption}}}"]
-    return "\n".join([*top, *table, r"\end{table}"])
+    top = [r"\begin{table}[htbp]", r"\centering", rf"\caption{{{caption}}}", AT_MOST_A_LINE + "%"]
+    return "\n".join([*top, *table, "}", r"\end{table}"])
 
 
 def _heading(column: str) -> str:

@@ -103,7 +103,7 @@
       const rows = folds[model] || [];
       const unit = units[model];
       const values = rows.map((row) => row[0]).filter((v) => v !== null);
-      const means = source.measures.map((_, k) => mean(rows.map((row) => row[k]).filter((v) => v !== null)));
+      const means = source.measures.map((_, k) => mean(rows.map((row) => row[k]).filter((v) => v !== null).map(Number)));
       return html("tr", {},
         html("th", { scope: "row" }, html("bdi", { class: "name" }, model)),
         html("td", {}, values.length ? strip(values, low, high) : (unit && unit.error) || "no result"),
