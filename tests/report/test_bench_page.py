@@ -176,6 +176,17 @@ def test_numbers_with_powers_sort_by_their_value(open_page, path):
     assert [cell.inner_text() for cell in cells] == [significant(v) for v in values]
 
 
+def test_what_is_infinite_sorts_after_all_numbers_and_before_gaps(open_page, path):
+    page = open_page(path)
+    table = page.locator("table[aria-label='Means over folds, then datasets']").first
+    place = table.locator("thead th").all_inner_texts().index("dispersity, test")
+    table.locator("thead th").nth(place).locator("button").click()
+    texts = table.locator(f"tbody tr td:nth-child({place + 1})").all_inner_texts()
+    numbers = [float(text) for text in texts[: texts.index("∞")]]
+    assert numbers == sorted(numbers)
+    assert set(texts[len(numbers) + 1 :]) == {MISSING}
+
+
 def test_rows_are_filtered_by_what_is_typed(open_page, path):
     page = open_page(path)
     figure = page.locator("figure", has=page.locator(DATASETS)).first

@@ -1,5 +1,6 @@
 """The benchmark report as one HTML page: blocks become markup, tables sort, rows open."""
 
+import math
 from collections.abc import Sequence
 
 from cocoloss.report.document import (
@@ -155,16 +156,21 @@ def _row(grid: Grid, row: Sequence[Cell]) -> Markup:
             )
             key = cell.text if grid.drill else None
             cells.append(
-                element("th", inside, scope="row", data_value=cell.value, data_dataset=key)
+                element("th", inside, scope="row", data_value=_value(cell), data_dataset=key)
             )
             continue
         words = ["short"] if len(cell.text) <= SHORT else []
         kinds = words if column < grid.n_names else ["number"]
         kinds += ["best"] if cell.best else []
         cells.append(
-            element("td", cell.text, class_=" ".join(kinds) or None, data_value=cell.value)
+            element("td", cell.text, class_=" ".join(kinds) or None, data_value=_value(cell))
         )
     return element("tr", cells)
+
+
+def _value(cell: Cell) -> float | str | None:
+    """Return what the scripts sort by, in their spelling."""
+    return "Infinity" if cell.value == math.inf else cell.value
 
 
 def _filter() -> Markup:

@@ -16,7 +16,8 @@
   // What is missing comes last in either direction.
   const compare = (a, b, down) => {
     if (a.missing || b.missing) return a.missing - b.missing;
-    const order = a.number !== null && b.number !== null ? a.number - b.number : words.compare(a.text, b.text);
+    const numbers = a.number !== null && b.number !== null;
+    const order = numbers ? (a.number > b.number) - (a.number < b.number) : words.compare(a.text, b.text);
     return down ? -order : order;
   };
   const keyOf = (cell) => {
