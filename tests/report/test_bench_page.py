@@ -165,23 +165,24 @@ def test_tables_sort_up_and_down_with_gaps_last(open_page, path):
     assert head.get_attribute("aria-sort") == "none"
 
 
-def test_numbers_with_powers_sort_by_their_value(open_page, path):
-    page = open_page(path)
-    table = page.locator("table[aria-label='coco against each other model']").first
-    place = table.locator("thead th").all_inner_texts().index("p Wilcoxon-Holm")
+def sorted_column(page, title, heading):
+    """Sort a table by a column; return the cells of the column."""
+    table = page.locator(f"table[aria-label='{title}']").first
+    place = table.locator("thead th").all_inner_texts().index(heading)
     table.locator("thead th").nth(place).locator("button").click()
-    cells = table.locator(f"tbody tr td:nth-child({place + 1})").all()
+    return table.locator(f"tbody tr td:nth-child({place + 1})").all()
+
+
+def test_numbers_with_powers_sort_by_their_value(open_page, path):
+    cells = sorted_column(open_page(path), "coco against each other model", "p Wilcoxon-Holm")
     values = [float(cell.get_attribute("data-value")) for cell in cells]
     assert values == sorted(values)
     assert [cell.inner_text() for cell in cells] == [significant(v) for v in values]
 
 
 def test_what_is_infinite_sorts_after_all_numbers_and_before_gaps(open_page, path):
-    page = open_page(path)
-    table = page.locator("table[aria-label='Means over folds, then datasets']").first
-    place = table.locator("thead th").all_inner_texts().index("dispersity, test")
-    table.locator("thead th").nth(place).locator("button").click()
-    texts = table.locator(f"tbody tr td:nth-child({place + 1})").all_inner_texts()
+    cells = sorted_column(open_page(path), "Means over folds, then datasets", "dispersity, test")
+    texts = [cell.inner_text() for cell in cells]
     numbers = [float(text) for text in texts[: texts.index("∞")]]
     assert numbers == sorted(numbers)
     assert set(texts[len(numbers) + 1 :]) == {MISSING}
