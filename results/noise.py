@@ -5,10 +5,10 @@ from shortcuts import fold_scores
 
 from cocoloss.benchmark.findings import Findings
 from cocoloss.benchmark.imbalance_analysis import BALANCED, PLAIN
+from cocoloss.estimators.classifiers import BALANCED_FROM
 from cocoloss.report.document import Cell, Grid, counted, fixed
 
 AGAIN = "coco"  # plain below this class ratio, balanced from it on
-BALANCED_FROM = 3
 
 
 def noise_grid(accuracy: Findings, imbalance: Findings) -> Grid:

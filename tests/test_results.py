@@ -1,6 +1,5 @@
 """The page of results has the numbers of the committed rows, and its parts say what they say."""
 
-import importlib
 import statistics
 import subprocess
 import sys
@@ -44,12 +43,6 @@ def test_every_picture_of_the_page_is_there():
 def test_rows_hold_no_path_of_a_machine(file):
     text = pd.read_parquet(file).astype(str).to_csv()
     assert not [place for place in ("/work", "/home", "/root", "folder:/") if place in text]
-
-
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)  # page.py and shortcuts.py are scripts
-    return importlib.import_module
 
 
 @pytest.fixture(scope="module")

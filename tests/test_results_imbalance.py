@@ -1,9 +1,7 @@
 """Parts of the page of results that are about imbalance."""
 
-import importlib
 import statistics
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,15 +12,8 @@ from cocoloss.report.document import Grid, Picture
 from cocoloss.report.page import MISSING
 from synthetic_store import fill_accuracy, infos_of, make_spec
 
-FOLDER = Path(__file__).parents[1] / "results"
 MODELS = ["coco-plain", "coco-balanced", "coco-s1"]
 N_TABLES, N_FOLDS = 10, 4
-
-
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    return importlib.import_module
 
 
 @pytest.fixture(scope="module")

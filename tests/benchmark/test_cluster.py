@@ -13,6 +13,7 @@ import pytest
 from bench_helpers import CountedTables, FakeTables, fake_spec, numbers, run_fake
 
 from cocoloss.benchmark import cluster, dask_client
+from cocoloss.benchmark.environment import SOURCE
 from cocoloss.benchmark.cluster import DaskPool
 from cocoloss.benchmark.plan import make_plan
 from cocoloss.benchmark.store import Store
@@ -225,6 +226,12 @@ class OtherVersion:
         return {"tcp://10.0.0.7:1": replace(asked(), versions={"cocoloss": "0.0.1"})}
 
 
+class OtherSource:
+    def run(self, asked):
+        theirs = asked()
+        return {"tcp://10.0.0.7:1": replace(theirs, versions=theirs.versions | {SOURCE: "abc"})}
+
+
 class NothingInstalled:
     def run(self, asked):
         raise ModuleNotFoundError("No module named 'cocoloss'")
@@ -233,7 +240,11 @@ class NothingInstalled:
 @pytest.mark.parametrize(
     ("client", "message"),
     [
-        (OtherVersion(), r"worker tcp://10\.0\.0\.7:1 has cocoloss 0\.0\.1, here is .*; install"),
+        (
+            OtherVersion(),
+            r"worker tcp://10\.0\.0\.7:1 has cocoloss 0\.0\.1 .*, here is .*; install",
+        ),
+        (OtherSource(), r"\(source abc\), here is .* \(source [0-9a-f]{12}\); install"),
         (NothingInstalled(), "the workers of here cannot import cocoloss .*; install the same"),
     ],
 )

@@ -152,9 +152,26 @@ def test_latex_raises_a_whole_run_at_once(text):
     assert not re.search(r"\^\{[^}]*\}\^|superscript\{[^}]*\}\\textsuperscript", latex_escape(text))
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+def there_is_latex():
+    if not (shutil.which("pdflatex") and shutil.which("kpsewhich")):
+        return False
+    styles = ["tikz.sty", "booktabs.sty"]
+    found = subprocess.run(["kpsewhich", *styles], capture_output=True, check=False)  # noqa: S607
+    return len(found.stdout.splitlines()) == len(styles)
+
+
+@pytest.mark.skipif(not there_is_latex(), reason="no LaTeX here")
 def test_pdflatex_sets_the_whole_report_within_its_margins(tmp_path):
-    strange = ["שלום", "a_b", "50% & <more>", "~^\\{}$#|", "n" * 40]
+    strange = [
+        "שלום",
+        "a_b",
+        "50% & <more>",
+        "~^\\{}$#|",
+        "n" * 40,
+        "ĦŦĸſ é",
+        "$−5 $∞",  # noqa: RUF001 - a minus sign
+        "a\u0081\u0007b",
+    ]
     with Store(tmp_path / "results.sqlite") as store:
         models = [*SKILLS, "hgb", "hgb-w", "rf-w", "ce-w", "ksvm-w", "coco-w", "coco-default"]
         broken = {"failed": {("table-05", "ce")}, "one_point": {("table-06", "dr")}}

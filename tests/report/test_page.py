@@ -114,7 +114,8 @@ def test_a_page_refers_to_nothing_outside():
         (100000.0, "1.0×10⁵"),  # noqa: RUF001
         (0.000999, "1.0×10⁻³"),  # noqa: RUF001
         (-0.25, "-0.250"),
-        (float("inf"), "\u2013"),
+        (float("inf"), "∞"),
+        (-float("inf"), "\u2013"),
         (None, "\u2013"),
     ],
 )

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 DIGITS = 12  # in which two scores must agree to be a tie
 BINS: Mapping[str, tuple[str, tuple[float, ...], Callable[[float], str]]] = {
@@ -48,15 +49,13 @@ def wins_by_character(scores: Any, characters: Any, reference: str) -> Any:
 
     lines = []
     if reference in scores.columns:
-        for column, (title, edges, write) in BINS.items():
+        for column, (title, *_) in BINS.items():
             if column not in characters.columns:
                 continue
-            values = characters[column].reindex(scores.index).to_numpy(dtype=float)
-            places = np.where(np.isnan(values), -1, np.digitize(values, edges))
-            for number, label in enumerate(_labels(edges, write)):
-                chosen = scores[places == number]
+            for label, inside in bins_of(column, characters[column].reindex(scores.index)).items():
+                chosen = scores[inside]
                 lines += [
-                    [title, label, len(chosen), other, *_count(chosen[reference], chosen[other])]
+                    [title, label, len(chosen), other, *count(chosen[reference] - chosen[other])]
                     for other in scores.columns
                     if other != reference and len(chosen)
                 ]
@@ -64,13 +63,25 @@ def wins_by_character(scores: Any, characters: Any, reference: str) -> Any:
     return pd.DataFrame(lines, columns=columns)
 
 
-def _labels(edges: tuple[float, ...], write: Callable[[float], str]) -> list[str]:
+def bins_of(character: str, values: Any) -> dict[str, NDArray[np.bool_]]:
+    """Return which values lie in each bin of a character, by what the bin is called.
+
+    Examples
+    --------
+    >>> bins_of("n_classes", [2, 12, float("nan")])["10 or more"]
+    array([False,  True, False])
+    """
+    _, edges, write = BINS[character]
     between = [f"{write(a)} to under {write(b)}" for a, b in pairwise(edges)]
-    return [f"below {write(edges[0])}", *between, f"{write(edges[-1])} or more"]
+    labels = [f"below {write(edges[0])}", *between, f"{write(edges[-1])} or more"]
+    numbers = np.asarray(values, dtype=float)
+    places = np.where(np.isnan(numbers), -1, np.digitize(numbers, edges))
+    return {label: places == place for place, label in enumerate(labels)}
 
 
-def _count(ours: Any, theirs: Any) -> tuple[int, int, int, int]:
-    difference = (ours - theirs).dropna().round(DIGITS)
-    n = len(difference)
-    wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
+def count(leads: Any) -> tuple[int, int, int, int]:
+    """Return how many leads are known, and of them wins, ties and losses."""
+    known = leads.dropna().round(DIGITS)
+    n = len(known)
+    wins, losses = int((known > 0).sum()), int((known < 0).sum())
     return n, wins, n - wins - losses, losses

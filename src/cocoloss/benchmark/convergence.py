@@ -21,6 +21,7 @@ from cocoloss.benchmark.folds import Fold
 from cocoloss.benchmark.keys import Result, TableInfo, Task, Unit, seed_of
 from cocoloss.benchmark.measures import balanced_accuracy
 from cocoloss.benchmark.options import check_counts, check_rate, check_whole, chosen_options
+from cocoloss.estimators.classifiers import BALANCED_FROM
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import CentroidHead, GaussianHead
 from cocoloss.preprocessing import TablePreprocessor
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from cocoloss.estimators.first_steps import Beginner
 
 PAIRWISE = {"coco": True, "dr": False, "ce": False}  # name -> whether the loss sums over pairs
-BALANCED_FROM = 3
 DEFAULTS: dict[str, Any] = {
     "n_terms": [64, 128, 256, 512, 1024],
     "batch_size": 8,

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from cocoloss.benchmark.environment import environment
+from cocoloss.benchmark.environment import SOURCE, Environment, environment
 from cocoloss.benchmark.worker import one_line, run_task
 from cocoloss.exceptions import CoCoError
 
@@ -108,7 +108,7 @@ def check_workers(client: Any, name: str) -> None:
     Raises
     ------
     CoCoError
-        If a worker has no cocoloss, or another version than there is here.
+        If a worker has no cocoloss, or another version or source than there is here.
     """
     remedy = "install the same version of 'cocoloss[benchmark]' there"
     try:
@@ -118,11 +118,17 @@ def check_workers(client: Any, name: str) -> None:
             f"the workers of {name} cannot import cocoloss as it is here ({one_line(error)}); "
             f"{remedy}"
         ) from error
-    ours = environment().versions["cocoloss"]
+    ours = _version(environment())
     for worker, theirs in found.items():
-        version = theirs.versions["cocoloss"]
+        version = _version(theirs)
         if version != ours:
             raise CoCoError(f"worker {worker} has cocoloss {version}, here is {ours}; {remedy}")
+
+
+def _version(place: Environment) -> str:
+    """Return the version of cocoloss, and its source, which differs between versions too."""
+    source = place.versions.get(SOURCE, "unknown")
+    return f"{place.versions['cocoloss']} (source {source})"
 
 
 @contextmanager

@@ -41,7 +41,8 @@ def environment() -> Environment:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    versions[SOURCE] = source_digest(Path(cocoloss.__file__).parent)
+    source = source_digest(Path(cocoloss.__file__).parent)
+    versions |= {SOURCE: source} if source else {}
     machine = {
         "host": platform.node(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -59,6 +60,11 @@ def source_digest(package: Path) -> str:
     package : Path
         Its folder. Counted are the names and contents of Python files.
 
+    Returns
+    -------
+    str
+        Empty if there are no files, as in a package that is imported from an archive.
+
     Examples
     --------
     >>> import tempfile
@@ -70,8 +76,9 @@ def source_digest(package: Path) -> str:
     False
     """
     digest = hashlib.sha256()
-    for file in sorted(package.rglob("*.py")):
+    files = sorted(package.rglob("*.py"))
+    for file in files:
         content = file.read_bytes()
         digest.update(f"{file.relative_to(package).as_posix()} {len(content)}\n".encode())
         digest.update(content)
-    return digest.hexdigest()[:12]
+    return digest.hexdigest()[:12] if files else ""

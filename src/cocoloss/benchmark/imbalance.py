@@ -2,7 +2,8 @@
 
 The models are "coco-plain" and "coco-balanced", each tuned for itself, as the paper has it. Beside
 them "coco-s0.25" and the like weigh the rows of a class by its share to the power of -0.25: plain
-is 0, balanced is 0.5, and at 1 all classes have the same mass.
+is 0, balanced is 0.5, and at 1 all classes have the same mass. "coco-balanced-printed" is balanced
+without the normalisation of the plain loss.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,8 @@ def plan(spec: "Spec", infos: Sequence[TableInfo]) -> list[Unit]:
 
     All models of a table draw the same random numbers: the same points to begin with, the same
     first weights, the same batches. So what differs is the weight of the classes, and where the
-    classes are as large as each other, nothing does.
+    classes of the training rows are equally large, nothing does; the loss as printed excepted,
+    which is normalised otherwise.
     """
     return [replace(unit, draws_as="any") for unit in accuracy.plan(spec, infos)]
 

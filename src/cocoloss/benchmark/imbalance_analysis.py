@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cocoloss.benchmark.characters import BINS, DIGITS
+from cocoloss.benchmark.characters import bins_of, count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,22 +155,15 @@ def gains_by_ratio(scores: Any) -> Any:
     """
     import pandas as pd  # noqa: PLC0415 - heavy
 
-    low, high = BINS["class_ratio"][1]
     ratios = scores["class_ratio"]
-    groups = {
-        f"below {low:g}": ratios < low,
-        f"{low:g} to under {high:g}": (ratios >= low) & (ratios < high),
-        f"{high:g} or more": ratios >= high,
-        "all": ratios.notna(),
-    }
+    groups = {**bins_of("class_ratio", ratios), "all": ratios.notna()}
     lines = []
     for label, inside in groups.items():
         for model, points in _pairs(scores[inside]).items():
             gain = points["improvement"]
             if len(gain):
-                signs = np.sign(gain.round(DIGITS))
-                counts = [int((signs == sign).sum()) for sign in (1, 0, -1)]
-                lines.append([label, model, len(gain), gain.mean(), gain.sem(), *counts])
+                n, *counts = count(gain)
+                lines.append([label, model, n, gain.mean(), gain.sem(), *counts])
     columns = ["ratio", "model", "n_datasets", "mean", "error", "wins", "ties", "losses"]
     return pd.DataFrame(lines, columns=columns)
 

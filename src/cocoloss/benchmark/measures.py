@@ -77,8 +77,8 @@ def measure(
     -------
     dict of str to float
         "balanced_accuracy", "accuracy", "log_loss" where there are probabilities,
-        "balanced_accuracy_uniform" where they are known to be under a prior, and "dispersity" and
-        "train_dispersity" where there is an embedding.
+        "balanced_accuracy_uniform" where they are known to be under a prior and not an average,
+        and "dispersity" and "train_dispersity" where there is an embedding.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def measure(
     if hasattr(classifier, "predict_proba"):
         probabilities = classifier.predict_proba(rows)
         measures["log_loss"] = log_loss(labels, probabilities, classifier.classes_)
-        if hasattr(classifier, "class_prior_"):
+        if hasattr(classifier, "class_prior_") and len(getattr(classifier, "heads_", "1")) == 1:
             # The same network and head, had the classes been equally likely: by Bayes' rule.
             alike = (probabilities / classifier.class_prior_).argmax(axis=1)
             score = balanced_accuracy(labels, classifier.classes_[alike])

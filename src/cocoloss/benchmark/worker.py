@@ -110,6 +110,7 @@ def warm_up(module: str, spec: Spec) -> None:
 @cache
 def _import_once(module: str, own: tuple[tuple[str, str], ...]) -> None:
     use_one_thread()  # libraries look at it when they are loaded
+    environment()  # the source as it is loaded, not as it is when a task ends
     with suppress(Exception, SystemExit):
         import_module(module)
         models = sys.modules.get("cocoloss.benchmark.models")  # which all our experiments use

@@ -147,7 +147,7 @@ def trend_grid(trend: Trend) -> Grid:
 
 
 def slopes_grid(gains: Gains) -> Grid:
-    """Return how the gain of each model goes with the class ratio, in ways that outliers bend."""
+    """Return how gains go with the class ratio, in ways that outliers bend more or less."""
     rows = tuple(
         (
             Cell(trend.model),

@@ -37,6 +37,8 @@ ESCAPES = {
     **{character: f"\\{character}" for character in "{}$&#%_"},
 }
 RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789−", strict=True))  # noqa: RUF001 - as written
+TABLE_SPACES = "\u202f"  # which is not printable, and has a form of its own
+DOUBLED = re.compile(r"(?<!\\)\$\$")  # where formulas meet; not an amount of dollars before one
 RAISED_RUN = re.compile(f"[{''.join(RAISED)}]+")
 TABLE = str.maketrans(ESCAPES)
 SECTIONS = {1: "section", 2: "subsection", 3: "subsubsection"}
@@ -51,7 +53,11 @@ PREAMBLE = r"""\documentclass{article}
 \usepackage[margin=2cm]{geometry}
 \usepackage{booktabs,longtable,graphicx,tikz}
 """
-LAST_KNOWN = "\u017f"  # letters that T1 fonts have; others would stop pdfLaTeX
+# A letter that no font has would stop pdfLaTeX.
+UNKNOWN = (
+    r"\expandafter\ifx\csname u8:\detokenize{%s}\endcsname\relax"
+    r"\DeclareUnicodeCharacter{%04X}{?}\fi"
+)
 
 
 def as_latex(document: Document, folder: str) -> str:
@@ -66,8 +72,10 @@ def as_latex(document: Document, folder: str) -> str:
     parts = [rf"\title{{{escape(document.title)}}}\date{{}}\maketitle"]
     parts += [made for block in flat(document.blocks) if (made := _block(block, folder))]
     body = "\n\n".join([r"\begin{document}", *parts, r"\end{document}"]) + "\n"
-    unknown = sorted({character for character in body if character > LAST_KNOWN})
-    marks = [rf"\DeclareUnicodeCharacter{{{ord(character):04X}}}{{?}}" for character in unknown]
+    foreign = sorted({character for character in body if not character.isascii()})
+    marks = [UNKNOWN % (character, ord(character)) for character in foreign]
+    if marks:  # other engines know all letters, and not the command
+        marks = [r"\ifdefined\DeclareUnicodeCharacter", *marks, r"\fi"]
     return "\n".join([PREAMBLE.rstrip("\n"), *marks, body])
 
 
@@ -79,7 +87,8 @@ def escape(text: str) -> str:
     >>> print(escape("a_b & 50%, χ² < 10⁻⁵"))
     a\_b \& 50\%, $\chi$\textsuperscript{2} \textless{} 10\textsuperscript{$-$5}
     """
-    return RAISED_RUN.sub(_raised, text.translate(TABLE)).replace("\n", " ").replace("$$", "")
+    printable = "".join(c if c.isprintable() or c in TABLE_SPACES else " " for c in text)
+    return DOUBLED.sub("", RAISED_RUN.sub(_raised, printable.translate(TABLE)))
 
 
 def _raised(run: re.Match[str]) -> str:

@@ -155,9 +155,11 @@ def significant(value: float | None) -> str:
 
     Examples
     --------
-    >>> [significant(x) for x in (0.02216, 12.0, 1234.5, 3.21e-5, 0.0, float("nan"))]
-    ['0.0222', '12.0', '1235', '3.2×10⁻⁵', '0', '–']
+    >>> [significant(x) for x in (0.02216, 12.0, 1234.5, 3.21e-5, 0.0, float("nan"), float("inf"))]
+    ['0.0222', '12.0', '1235', '3.2×10⁻⁵', '0', '–', '∞']
     """  # noqa: RUF002 - what a reader sees
+    if value == math.inf:
+        return "∞"
     if value is None or not math.isfinite(value):
         return MISSING
     if value == 0:

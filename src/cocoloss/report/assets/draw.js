@@ -40,6 +40,7 @@ const Draw = (() => {
   const isNumber = (x) => x !== null && x !== undefined && Number.isFinite(x);
   const raised = (n) => [...String(n)].map((c) => (c === "-" ? "⁻" : DIGITS[Number(c)])).join("");
   const significant = (x) => {
+    if (x === Infinity) return "∞";
     if (!isNumber(x)) return MISSING;
     if (x === 0) return "0";
     const size = Math.abs(x);
