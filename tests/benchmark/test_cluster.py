@@ -13,8 +13,8 @@ import pytest
 from bench_helpers import CountedTables, FakeTables, fake_spec, numbers, run_fake
 
 from cocoloss.benchmark import cluster, dask_client
-from cocoloss.benchmark.environment import SOURCE
 from cocoloss.benchmark.cluster import DaskPool
+from cocoloss.benchmark.environment import SOURCE
 from cocoloss.benchmark.plan import make_plan
 from cocoloss.benchmark.store import Store
 from cocoloss.exceptions import CoCoError
@@ -242,7 +242,7 @@ class NothingInstalled:
     [
         (
             OtherVersion(),
-            r"worker tcp://10\.0\.0\.7:1 has cocoloss 0\.0\.1 .*, here is .*; install",
+            r"tcp://10\.0\.0\.7:1 has cocoloss 0\.0\.1 .*, here is .*; install",
         ),
         (OtherSource(), r"\(source abc\), here is .* \(source [0-9a-f]{12}\); install"),
         (NothingInstalled(), "the workers of here cannot import cocoloss .*; install the same"),
