@@ -8,6 +8,7 @@ import pytest
 from cocoloss.benchmark import printed
 from cocoloss.benchmark.analysis import analyse
 from cocoloss.benchmark.findings import read_findings
+from cocoloss.benchmark.imbalance_analysis import gains_by_ratio
 from cocoloss.benchmark.store import Store
 from cocoloss.report.bench_accuracy import accuracy_blocks
 from cocoloss.report.bench_imbalance import (
@@ -141,17 +142,29 @@ def test_a_slope_that_cannot_be_told_is_a_dash(findings):
         assert line[2:] == [MISSING] * 8
 
 
-def test_gains_have_a_line_for_each_group_and_model(gains):
+def test_gains_have_a_line_for_each_model_and_a_column_for_each_group(gains):
     for each in gains.values():
-        lines = texts(gains_grid(each))
+        grid = gains_grid(each)
         groups = ["below 1.5", "1.5 to under 3", "3 or more", "all"]
-        assert [line[:2] for line in lines] == [[g, m] for g in groups for m in WEIGHTED]
-        for line, expected in zip(lines, each.by_ratio.itertuples(), strict=True):
-            counts = [expected.wins, expected.ties, expected.losses]
-            assert line[2] == str(expected.n_datasets) == str(sum(counts))
-            error = f"{expected.error:.4f}" if expected.n_datasets > 1 else MISSING
-            assert line[3:5] == [f"{expected.mean:+.4f}", error]
-            assert line[5:] == list(map(str, counts))
+        assert list(grid.columns) == ["model", *groups]
+        assert [line[0] for line in texts(grid)] == WEIGHTED
+        for expected in each.by_ratio.itertuples():
+            row = grid.rows[WEIGHTED.index(expected.model)]
+            cell = row[1 + groups.index(expected.ratio)]
+            assert expected.wins + expected.ties + expected.losses == expected.n_datasets
+            counts = f"({expected.wins} / {expected.ties} / {expected.losses})"
+            assert cell.value == expected.mean
+            error = f" ± {expected.error:.4f}" if expected.n_datasets > 1 else ""
+            assert cell.text == f"{expected.mean:+.4f}{error} {counts}"
+
+
+def test_of_one_dataset_a_gain_has_no_error_and_of_none_no_number(gains):
+    first = gains["balanced_accuracy"]
+    alone = first.scores.assign(class_ratio=[1.0, *[5.0] * (N_TABLES - 1)])
+    alone.loc[alone.index[0], "coco-s0.25"] = float("nan")
+    below = [row[1].text for row in gains_grid(replace(first, by_ratio=gains_by_ratio(alone))).rows]
+    assert below[0] == MISSING
+    assert all("±" not in text and "(" in text for text in below[1:])
 
 
 def test_captions_say_what_is_zero_by_construction(gains):

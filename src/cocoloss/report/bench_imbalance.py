@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from cocoloss.benchmark import printed
 from cocoloss.benchmark.imbalance_analysis import BALANCED, PLAIN, Gains, Trend
@@ -178,35 +179,28 @@ def slopes_grid(gains: Gains) -> Grid:
 
 def gains_grid(gains: Gains) -> Grid:
     """Return what each model gains on tables of low, middle and high class ratio, and on all."""
+    lines = {(line.model, line.ratio): line for line in gains.by_ratio.itertuples()}
+    ratios = list(dict.fromkeys(gains.by_ratio["ratio"]))
+    models = [name for name in gains.scores.columns if (name, ratios[-1]) in lines]
     rows = tuple(
-        (
-            Cell(line.ratio),
-            Cell(line.model),
-            counted(line.n_datasets),
-            Cell(f"{line.mean:+.4f}", float(line.mean)),
-            fixed(line.error, 4),
-            *(counted(n) for n in (line.wins, line.ties, line.losses)),
-        )
-        for line in gains.by_ratio.itertuples()
+        (Cell(model), *(_gain(lines.get((model, ratio))) for ratio in ratios)) for model in models
     )
     return Grid(
         f"Gains by class ratio: {TITLES[gains.measure]}",
-        (
-            "class ratio",
-            "model",
-            "datasets",
-            "mean gain",
-            "standard error",
-            "wins",
-            "ties",
-            "losses",
-        ),
+        ("model", *ratios),
         rows,
-        caption=f"Gain over {PLAIN} {gains.about}, on the datasets on which both have all folds: "
-        f"mean and its standard error over datasets; wins, ties and losses count datasets. "
-        f"{BY_CONSTRUCTION}",
-        n_names=2,
+        caption=f"Gain over {PLAIN} {gains.about}, by class ratio, on the datasets on which both "
+        f"have all folds: mean ± standard error over datasets, and how many of them are won / tied "
+        f"/ lost. {BY_CONSTRUCTION}",
     )
+
+
+def _gain(line: Any) -> Cell:
+    if line is None:
+        return Cell(MISSING)
+    error = f" ± {line.error:.4f}" if math.isfinite(line.error) else ""
+    counts = f"{line.wins} / {line.ties} / {line.losses}"
+    return Cell(f"{line.mean:+.4f}{error} ({counts})", float(line.mean))
 
 
 def _slope(value: float) -> Cell:
