@@ -173,7 +173,7 @@ def slopes_grid(gains: Gains) -> Grid:
         f"on imbalanced tables. Theil-Sen is the median slope between two datasets, with its "
         f"interval. “One left out” is the least and the largest slope of least squares when any "
         f"one dataset is left out. p-values below {ALPHA:g} are bold; they are not corrected for "
-        f"the number of models. {BY_CONSTRUCTION}",
+        f"the number of models.",
     )
 
 
@@ -191,7 +191,7 @@ def gains_grid(gains: Gains) -> Grid:
         rows,
         caption=f"Gain over {PLAIN} {gains.about}, by class ratio, on the datasets on which both "
         f"have all folds: mean ± standard error over datasets, and how many of them are won / tied "
-        f"/ lost. {BY_CONSTRUCTION}",
+        f"/ lost.",
     )
 
 
