@@ -1,6 +1,7 @@
 """The default CoCoClassifier beside scikit-learn's classifiers, over a folder of tables.
 
     python bench/tables.py --data FOLDER --most-rows 5000      (about an hour; resumes where it was)
+    python bench/tables.py --summary                           (only print what is there)
 
 The folder holds ``<name>.csv.gz`` files (class column ``target``) and ``schema.json`` (name ->
 categorical columns). First three folds of a stratified ten-fold split, seed 0. Every model gets
@@ -29,11 +30,15 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
+import cocoloss
 from cocoloss import CoCoClassifier
+from cocoloss.benchmark.environment import source_digest
 from cocoloss.preprocessing import TablePreprocessor
 from timing import RESULTS, show
 
 FOLDS = 3
+DIGITS = {"balanced accuracy": 4, "log loss": 3, "fit seconds": 1}  # of what is printed
+EXTREMES = 8  # largest leads and deficits that are printed
 
 
 def piped(make: Callable[..., Any], **arguments: Any) -> Callable[[], Any]:
@@ -104,27 +109,64 @@ def peak_megabytes() -> float:
 
 
 def summarise(store: Path) -> None:
-    """Print the means over the tables that every model has finished."""
+    """Print means and ranks over the tables that every model has finished, and coco's leads."""
     frame = pd.DataFrame([json.loads(line) for line in store.read_text().splitlines()])
-    per_table = frame.groupby(["table", "model"]).mean(numeric_only=True).reset_index()
+    if frame.empty:
+        sys.exit(f"{store} is empty: there is nothing to sum up")
     counts = frame.groupby(["table", "model"]).size().unstack()
-    complete = counts.index[
-        (counts.reindex(columns=list(frame.model.unique())) == FOLDS).all(axis=1)
-    ]
-    means = per_table[per_table.table.isin(complete)].groupby("model").mean(numeric_only=True)
-    columns = ["balanced accuracy", "log loss", "fit seconds", "fit megabytes"]
-    rows = [
-        [name, *(f"{means.loc[name, c]:.4f}" for c in columns)]
-        for name in MODELS
-        if name in means.index
-    ]
-    show(f"means over {len(complete)} tables", ["model", *columns], rows)
+    complete = counts.index[(counts == FOLDS).all(axis=1)]
+    over_folds = frame[frame.table.isin(complete)].groupby(["table", "model"])
+    measures = over_folds[[*DIGITS, "fit megabytes"]].mean().unstack()  # columns: measure, model
+    if measures.empty:
+        sys.exit(f"{store}: no table is finished by all of {', '.join(counts.columns)}")
+    models = [name for name in MODELS if name in counts.columns]
+    scores = measures["balanced accuracy"].round(12)  # ties are ties in the last digit, too
+    ranks = scores.rank(axis=1, ascending=False).mean()
+    means = measures.mean().unstack().T
+    show(
+        f"means over {len(complete)} tables",
+        ["model", "average rank", *DIGITS],
+        [
+            [model, f"{ranks[model]:.2f}"]
+            + [f"{means.loc[model, name]:.{digits}f}" for name, digits in DIGITS.items()]
+            for model in models
+        ],
+    )
+    megabytes = measures["fit megabytes"]
+    show(
+        "memory of a fit, MB, beyond table and libraries",
+        ["model", "median table", "largest table"],
+        [[m, f"{megabytes[m].median():.0f}", f"{megabytes[m].max():.0f}"] for m in models],
+    )
+    if "coco" in models and len(models) > 1:
+        show_leads(scores, [name for name in models if name != "coco"])
+
+
+def show_leads(scores: pd.DataFrame, others: list[str]) -> None:
+    """Print on which tables coco is ahead of all others, and by how much it wins and loses most."""
+    leads = (scores["coco"] - scores[others].max(axis=1)).sort_values(ascending=False)
+    ends = leads if len(leads) <= 2 * EXTREMES else pd.concat([leads[:EXTREMES], leads[-EXTREMES:]])
+    show(
+        f"coco against the best other: {(leads > 0).sum()} won, {(leads == 0).sum()} tied, "
+        f"{(leads < 0).sum()} lost",
+        ["table", "lead in points", "coco", "best other", "is"],
+        [
+            [
+                table,
+                f"{100 * lead:+.1f}",
+                f"{scores.loc[table, 'coco']:.4f}",
+                f"{scores.loc[table, others].max():.4f}",
+                scores.loc[table, others].idxmax(),
+            ]
+            for table, lead in ends.items()
+        ],
+    )
 
 
 def main() -> None:
     """Run what is missing, then print the means."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path)
     parser.add_argument("--most-rows", type=int, default=5000)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--store", type=Path, default=RESULTS / "tables.jsonl")
@@ -133,11 +175,16 @@ def main() -> None:
     if options.summary:
         summarise(options.store)
         return
+    if options.data is None:
+        sys.exit("give a folder of tables with --data, or --summary to print what is there")
     if not (options.data / "schema.json").exists():
         sys.exit(f"{options.data} holds no schema.json; give a folder of tables with --data")
+    if unknown := set(options.models.split(",")) - set(MODELS):
+        sys.exit(f"unknown models: {', '.join(sorted(unknown))}; there are {', '.join(MODELS)}")
     schema = json.loads((options.data / "schema.json").read_text())
     sizes = {name: sum(entry["target_classes"].values()) for name, entry in schema.items()}
     names = sorted((n for n in schema if sizes[n] <= options.most_rows), key=sizes.__getitem__)
+    source = source_digest(Path(cocoloss.__file__).parent)
     options.store.parent.mkdir(exist_ok=True)
     options.store.touch()
     lines = [json.loads(line) for line in options.store.read_text().splitlines()]
@@ -152,7 +199,7 @@ def main() -> None:
                 key = {"table": name, "model": model, "fold": fold}
                 result = run_apart(model, X, y, fold)
                 with options.store.open("a") as file:
-                    file.write(json.dumps(key | result) + "\n")
+                    file.write(json.dumps(key | result | {"source": source}) + "\n")
             print(f"{model} {number + 1}/{len(names)} {name}: {result}", flush=True)
     summarise(options.store)
 
