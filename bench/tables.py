@@ -138,25 +138,26 @@ def summarise(store: Path) -> None:
         ["model", "median table", "largest table"],
         [[m, f"{megabytes[m].median():.0f}", f"{megabytes[m].max():.0f}"] for m in models],
     )
-    if "coco" in models and len(models) > 1:
-        show_leads(scores, [name for name in models if name != "coco"])
+    peers = [name for name in models if not name.startswith("coco")]
+    if "coco" in models and peers:
+        show_leads(scores, peers)
 
 
-def show_leads(scores: pd.DataFrame, others: list[str]) -> None:
-    """Print on which tables coco is ahead of all others, and by how much it wins and loses most."""
-    leads = (scores["coco"] - scores[others].max(axis=1)).sort_values(ascending=False)
+def show_leads(scores: pd.DataFrame, peers: list[str]) -> None:
+    """Print on which tables coco is ahead of all peers, and by how much it wins and loses most."""
+    leads = (scores["coco"] - scores[peers].max(axis=1)).sort_values(ascending=False)
     ends = leads if len(leads) <= 2 * EXTREMES else pd.concat([leads[:EXTREMES], leads[-EXTREMES:]])
     show(
-        f"coco against the best other: {(leads > 0).sum()} won, {(leads == 0).sum()} tied, "
+        f"coco against the best peer: {(leads > 0).sum()} won, {(leads == 0).sum()} tied, "
         f"{(leads < 0).sum()} lost",
-        ["table", "lead in points", "coco", "best other", "is"],
+        ["table", "lead in points", "coco", "best peer", "is"],
         [
             [
                 table,
                 f"{100 * lead:+.1f}",
                 f"{scores.loc[table, 'coco']:.4f}",
-                f"{scores.loc[table, others].max():.4f}",
-                scores.loc[table, others].idxmax(),
+                f"{scores.loc[table, peers].max():.4f}",
+                scores.loc[table, peers].idxmax(),
             ]
             for table, lead in ends.items()
         ],

@@ -1,5 +1,6 @@
 """The page of results has the numbers of the committed rows, and its parts say what they say."""
 
+import re
 import statistics
 import subprocess
 import sys
@@ -37,6 +38,26 @@ def test_every_picture_of_the_page_is_there():
     named = {part.partition(")")[0] for part in page.split("](images/results/")[1:]}
     assert named
     assert named == {path.name for path in (ROOT / "docs" / "images" / "results").iterdir()}
+
+
+def test_untuned_models_on_47_tables_are_as_the_command_prints_them():
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    section = page.partition("## 47 tables")[2].partition("\n## ")[0]
+    command = [sys.executable, ROOT / "bench" / "tables.py", "--summary"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    table = re.findall(r"^\| (?!model)(.*) \|$", section, re.MULTILINE)
+    lines = {" ".join(line.replace("*", "").replace(MISSING, "nan").split(" | ")) for line in table}
+    cells = {" ".join(line.replace("│", " ").split()) for line in printed.splitlines()}
+    assert len(lines) == 9
+    assert lines <= cells
+
+    leads = set(re.findall(r"([\w-]+) ([+-]\d+\.\d)", " ".join(section.split())))
+    assert len(leads) == 12
+    assert leads <= {tuple(line.split()[:2]) for line in cells if line}
+    assert "13 won, 4 tied and 30 lost" in section
+    assert "13 won, 4 tied, 30 lost" in printed
+    assert "coco 49 250" in cells  # megabytes
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.parquet")), ids=lambda file: file.name)
