@@ -1,7 +1,8 @@
 """How long a fit takes, roughly: what a plan says before anything has run.
 
-Measured on one core, averaged over the search spaces. Right within a factor of a few: the largest
-network of a space takes hundreds of times as long as the smallest.
+Fitted to what the tables of results/accuracy-lite.parquet have taken on one core, over the search
+spaces. For one model and one table right within a factor of a few: the largest network of a space
+takes hundreds of times as long as the smallest.
 """
 
 from collections.abc import Callable
@@ -18,15 +19,15 @@ def _problems(info: TableInfo) -> int:
 
 
 def _svm(rows: float, info: TableInfo) -> float:
-    return 0.02 + 3e-8 * rows**2 * (1 + info.n_columns / 50) * _problems(info)
+    return 0.06 + 3e-8 * rows**2 * (1 + info.n_columns / 50) * _problems(info)
 
 
 def _forest(rows: float, info: TableInfo) -> float:
-    return 0.6 + 5e-6 * rows * info.n_columns
+    return 1.7 + 2.4e-5 * rows * info.n_columns
 
 
 def _boosting(rows: float, info: TableInfo) -> float:
-    tree = 1e-3 + 4e-6 * info.n_columns + 2e-9 * rows * info.n_columns
+    tree = 1.3e-3 + 2e-5 * info.n_columns + 2e-9 * rows * info.n_columns
     return 100 * _problems(info) * tree
 
 
@@ -65,7 +66,7 @@ def seconds_of_fit(
     """
     if kind.neural:
         epochs_of_all = epochs if kind.takes_epochs else 100 * 6  # of six members
-        rate = 2e-5 if kind.takes_epochs else 1e-6
+        rate = 8e-6 if kind.takes_epochs else 2e-6
         return 0.2 + rate * (1 + info.n_columns / 1000) * rows * epochs_of_all * n_folds
     estimate = PEERS.get(name.removesuffix("-w"))
     return n_folds * (OWN_MODEL if estimate is None else estimate(rows, info))
