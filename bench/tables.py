@@ -110,13 +110,16 @@ def peak_megabytes() -> float:
 
 def summarise(store: Path) -> None:
     """Print means and ranks over the tables that every model has finished, and coco's leads."""
-    frame = pd.DataFrame([json.loads(line) for line in store.read_text().splitlines()])
-    if frame.empty:
-        sys.exit(f"{store} is empty: there is nothing to sum up")
+    lines = store.read_text().splitlines() if store.exists() else []
+    if not lines:
+        sys.exit(f"{store} holds no results: there is nothing to sum up")
+    frame = pd.DataFrame([json.loads(line) for line in lines])
+    columns = [*DIGITS, "fit megabytes"]
+    frame = frame.reindex(columns=["table", "model", *columns])  # SVMs alone have no log loss
     counts = frame.groupby(["table", "model"]).size().unstack()
     complete = counts.index[(counts == FOLDS).all(axis=1)]
     over_folds = frame[frame.table.isin(complete)].groupby(["table", "model"])
-    measures = over_folds[[*DIGITS, "fit megabytes"]].mean().unstack()  # columns: measure, model
+    measures = over_folds[columns].mean().unstack()  # columns: measure, model
     if measures.empty:
         sys.exit(f"{store}: no table is finished by all of {', '.join(counts.columns)}")
     models = [name for name in MODELS if name in counts.columns]
