@@ -147,7 +147,20 @@ def summarise(store: Path) -> None:
 
 
 def show_leads(scores: pd.DataFrame, peers: list[str]) -> None:
-    """Print on which tables coco is ahead of all peers, and by how much it wins and loses most."""
+    """Print how coco does against each peer, and where it wins and loses most against the best."""
+    over = scores[["coco"]].to_numpy() - scores[peers]  # tables x peers
+    show(
+        "coco against each peer",
+        ["peer", "won", "tied", "lost", "mean lead in points", "median lead"],
+        [
+            [
+                peer,
+                *(str(which.sum()) for which in (lead > 0, lead == 0, lead < 0)),
+                *(f"{100 * value:+.1f}" for value in (lead.mean(), lead.median())),
+            ]
+            for peer, lead in over.items()
+        ],
+    )
     leads = (scores["coco"] - scores[peers].max(axis=1)).sort_values(ascending=False)
     ends = leads if len(leads) <= 2 * EXTREMES else pd.concat([leads[:EXTREMES], leads[-EXTREMES:]])
     show(

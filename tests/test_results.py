@@ -57,7 +57,9 @@ def test_untuned_models_on_47_tables_are_as_the_command_prints_them():
     assert leads <= {tuple(line.split()[:2]) for line in cells if line}
     assert "13 won, 4 tied and 30 lost" in section
     assert "13 won, 4 tied, 30 lost" in printed
-    assert "coco 49 250" in cells  # megabytes
+    assert "median lead is 0.0 points, with 24 won, 3 tied and 20 lost" in " ".join(section.split())
+    assert "svc-w 24 3 20 +0.9 +0.0" in cells
+    assert {"coco 49 250", "rf 13 175", "svc 3 177"} <= cells  # megabytes
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.parquet")), ids=lambda file: file.name)

@@ -1,5 +1,7 @@
 """What the tables of a ranking say is what was tested, and by which test."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -64,6 +66,12 @@ def test_every_row_has_a_cell_for_each_column():
     for n_folds in (1, 10):
         grid = reference_grid(ranking_of(4, n_folds))
         assert {len(row) for row in grid.rows} == {len(grid.columns)}
+
+
+def test_the_correction_is_for_all_pairs():
+    ranking = ranking_of(4, n_folds=10)
+    assert "for all 6 pairs of models." in reference_grid(ranking).caption
+    assert "pairs" not in reference_grid(replace(ranking, pairs=None)).caption
 
 
 def test_ranks_by_scores_have_one_p_value():

@@ -93,6 +93,8 @@ IMBALANCE = PrintedTrend(
     spearman=0.2,
     p_value=0.14,
 )
+# NOTE[PAPER]: the text reads two vectors off the plot by eye, and does not say off which of its
+# four panels; they are near the unit circle, so it will be the last.
 EVOLUTION = PrintedCosine(
-    "Figure of the embedding of German credit in two dimensions", "credit-g", 500, -0.934
+    "text on the figure of German credit, read off the plot by eye", "credit-g", 500, -0.934
 )

@@ -68,12 +68,20 @@ def measures_grid(analysis: AccuracyAnalysis) -> Grid:
             cells = stand_out(cells, higher_is_better=measure in HIGHER)
         columns.append(cells)
     rows = [(Cell(m), *cells) for m, *cells in zip(frame.index, *columns, strict=True)]
+    caption = (
+        "Each model over the datasets on which it has all folds. The best is bold, where all have "
+        "the same datasets."
+    )
+    if "fit_seconds" in shown:
+        caption += (
+            " Networks train all folds at once, which takes less than one after the other; their "
+            "seconds are a fold's share."
+        )
     return Grid(
         "Means over folds, then datasets",
         ("model", "datasets", *(COLUMNS[m][0] for m in shown)),
         tuple(rows),
-        caption="Each model over the datasets on which it has all folds. The best is bold, where "
-        "all have the same datasets.",
+        caption=caption,
         sortable=True,
     )
 

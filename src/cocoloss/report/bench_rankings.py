@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import comb
 
 import numpy as np
 
@@ -182,10 +183,11 @@ def ranks_grid(ranking: Ranking) -> Grid:
 def printed_note(printed: PrintedRanks, comparison: Comparison) -> str:
     """Say where the printed numbers stand, and their test beside ours."""
     said = (
-        f"Printed: {printed.place}, {printed.n_datasets} datasets, CD {printed.critical_distance:g}"
+        f"Printed: {printed.place}, CD {printed.critical_distance:g}, which is that of "
+        f"{printed.n_datasets} datasets"
     )
     if comparison.critical_distance is not None:
-        said += f" (here {comparison.n_datasets} and {comparison.critical_distance:.3f})"
+        said += f" (here {comparison.critical_distance:.3f} and {comparison.n_datasets})"
     if printed.p_value is not None:
         p = significant(comparison.friedman.p_value)
         said += f"; Friedman p = {significant(printed.p_value)} (here {p})"
@@ -232,6 +234,9 @@ def reference_grid(ranking: Ranking) -> Grid | None:
     caption = "Wins count datasets on which the mean over folds is better."
     if len(tested) > 1:
         caption += f" {BOTH_NEMENYI}"
+    if ranking.pairs is not None:
+        n_pairs = comb(ranking.pairs.n_models, 2)
+        caption += f" Holm's correction is for all {n_pairs} pairs of models."
     if by_score.filled:
         caption += (
             " A missing result loses. The mean difference is over the datasets that both have."
