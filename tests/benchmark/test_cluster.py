@@ -3,9 +3,11 @@
 import gc
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -124,9 +126,11 @@ class Processes:
         file = folder / "scheduler.json"
         arguments = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show"]
         self.start("scheduler", *arguments, "--scheduler-file", str(file))
-        while not file.exists():
+        self.address = ""
+        while not self.address:
             time.sleep(0.02)
-        self.address = json.loads(file.read_text())["address"]
+            with suppress(FileNotFoundError, json.JSONDecodeError):  # not there, or half-written
+                self.address = json.loads(file.read_text())["address"]
 
     def start(self, kind, *arguments):
         with (self.folder / f"{kind}.log").open("a") as log:
@@ -137,6 +141,7 @@ class Processes:
                     stderr=log,
                     cwd=self.folder,
                     env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
+                    start_new_session=True,  # a group of its own, which its children are in
                 )
             )
 
@@ -146,7 +151,9 @@ class Processes:
 
     def stop(self):
         for process in self.all:
-            process.kill()  # the worker that a nanny guards ends with it
+            with suppress(ProcessLookupError):
+                # A worker that can answer nobody would not see that its nanny has gone.
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
