@@ -50,8 +50,8 @@ def points(table, model):
 
 def lead(model, other):
     """Return by how many points the mean of a model is better than that of another."""
-    scores = (float(MEASURES[name]["balanced accuracy"]) for name in (model, other))
-    return 100 * (next(scores) - next(scores))
+    ours, theirs = (float(MEASURES[name]["balanced accuracy"]) for name in (model, other))
+    return 100 * (ours - theirs)
 
 
 def gain(model):
