@@ -60,10 +60,40 @@ def test_equal_fractions_are_no_weights():
 
 def test_very_many_copies_are_thinned_out_evenly(monkeypatch):
     monkeypatch.setattr(module, "MOST_COPIES", 100)
+    monkeypatch.setattr(module, "MOST_OF_EACH", 10)
     X, y = np.arange(3.0)[:, None], np.array([0, 1, 1])
     copies = make_copies(X, y, np.array([3e6, 6e6, 1.0]))
     assert np.bincount(copies.rows).tolist() == [33, 67, 1]
     np.testing.assert_allclose(np.bincount(copies.rows, weights=copies.weights), [3e6, 6e6, 1])
+
+
+def test_a_large_table_has_at_most_ten_copies_of_a_row_on_average(monkeypatch):
+    monkeypatch.setattr(module, "MOST_COPIES", 100)
+    weights = np.arange(1.0, 51) * 40
+    copies = make_copies(np.arange(50.0)[:, None], np.arange(50) % 2, weights)
+    assert len(copies.rows) == pytest.approx(500, abs=10)
+    np.testing.assert_allclose(np.bincount(copies.rows, weights=copies.weights), weights)
+
+
+def test_a_table_of_which_every_row_occurs_thrice_is_the_table():
+    X, y = np.arange(60.0)[:, None] // 2, np.arange(60) % 2
+    once = make_copies(X, y, np.ones(60), in_lowest_terms=True)
+    thrice = make_copies(X, y, np.full(60, 3.0), in_lowest_terms=True)
+    repeated = make_copies(np.tile(X, (3, 1)), np.tile(y, 3), np.ones(180), in_lowest_terms=True)
+    mixed = make_copies(
+        np.tile(X, (2, 1)), np.tile(y, 2), np.repeat([2.0, 4.0], 60), in_lowest_terms=True
+    )
+    assert len(once.rows) == 60
+    for same in (thrice, repeated, mixed):
+        assert (same.rows % 60).tolist() == once.rows.tolist()
+        assert same.weights.tolist() == once.weights.tolist()
+        assert same.groups.tolist() == once.groups.tolist()
+
+
+def test_counts_of_few_outcomes_stay_counts():
+    X, y = np.arange(4.0)[:, None], np.arange(4) % 2
+    copies = make_copies(X, y, np.full(4, 100.0), in_lowest_terms=True)
+    assert np.bincount(copies.rows).tolist() == [100] * 4
 
 
 def test_codes_know_what_is_said_and_not_how_it_is_stored():

@@ -71,3 +71,21 @@ def test_many_equal_rows_are_shared_out(fraction):
         _, held_out = split((groups >= 5).astype(int), groups, fraction, seed)
         copies = np.bincount(groups[held_out], minlength=10)
         assert np.abs(copies - 100 * fraction).max() <= 1
+
+
+@pytest.mark.parametrize("times", [7, 20])
+def test_rows_of_a_class_that_was_multiplied_stay_together(times):
+    sizes = np.r_[np.ones(300, dtype=int), np.full(60, times)]
+    groups = np.repeat(np.arange(360), sizes)
+    _, held_out = split((groups >= 300).astype(int), groups)
+    copies = np.bincount(groups[held_out], minlength=360)
+    assert np.isin(copies[300:], [0, times]).sum() >= 59  # one at the border of the class
+    assert copies[300:].sum() == 60 * times * 15 // 100
+
+
+def test_rows_that_recur_beside_rows_that_do_not_are_shared_out():
+    sizes = np.r_[np.ones(60, dtype=int), np.full(40, 20)]
+    groups = np.repeat(np.arange(100), sizes)
+    _, held_out = split(np.arange(len(groups)) * 0, groups)
+    copies = np.bincount(groups[held_out], minlength=100)
+    assert np.abs(copies[60:] - 3).max() <= 1

@@ -94,11 +94,23 @@ def test_goes_on_after_a_fit_and_a_fit_forgets_the_parts(digits):
     classifier = quick(max_iter=5).fit(X[:900], y[:900])
     fitted = classifier.parameters_.copy()
     classifier.partial_fit(X[900:], y[900:])
-    assert classifier.loss_curve_[0] < 0.3  # the first epoch of a new network has more
+    assert len(classifier.loss_curve_) == classifier.n_iter_ == 6
+    assert classifier.loss_curve_[5] < 0.3  # the first epoch of a new network has more
     assert not np.array_equal(classifier.parameters_, fitted)
     classifier.fit(X[:900], y[:900])
     assert np.array_equal(classifier.parameters_, fitted)
-    assert not hasattr(classifier, "_kept")
+    assert len(classifier.loss_curve_) == classifier.n_iter_ == 5
+    assert len(classifier._kept[0]) == 900  # noqa: SLF001
+
+
+@pytest.mark.parametrize("make", [CoCoClassifier, CrossEntropyClassifier])
+def test_a_small_part_after_a_fit_does_not_make_it_forget(digits, make):
+    X, y = digits
+    classifier = quick(make, max_iter=10, priors="empirical").fit(X[:900], y[:900])
+    score = classifier.score(X[910:], y[910:])
+    classifier.partial_fit(X[900:902], y[900:902])  # two rows, of two classes at most
+    assert classifier.score(X[910:], y[910:]) > score - 0.03
+    np.testing.assert_allclose(classifier.class_prior_, np.bincount(y[:902]) / 902)
 
 
 def test_rows_that_weigh_nothing_are_refused_and_leave_no_trace(digits):

@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from cocoloss.preprocessing.refusals import is_polars
 from cocoloss.preprocessing.tables import Table, read_table
 
-# More copies than this, in a table of fewer rows, are thinned out to so many that weigh more.
-MOST_COPIES = 100_000
+# More copies than this, and than ten of each row, are thinned out to so many that weigh more: who
+# gives weights of hundreds wants ratios, not an epoch of hundreds of tables.
+MOST_COPIES = 10_000
+MOST_OF_EACH = 10
+TABLE_OF_COUNTS = 50  # fewer different rows than this are counts of outcomes, which are evidence
 WHOLE = 1e-9  # how far a weight may be from a whole number, relative to it
 
 
@@ -27,7 +30,12 @@ class Copies(NamedTuple):
 
 
 def make_copies(
-    X: Any, labels: NDArray[np.int64], weights: NDArray[np.float64], reader: str = "cocoloss"
+    X: Any,
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    reader: str = "cocoloss",
+    *,
+    in_lowest_terms: bool = False,
 ) -> Copies:
     """Return each row as many times as it weighs, equal ones side by side.
 
@@ -43,6 +51,9 @@ def make_copies(
         Not negative, not all zero. Rows of weight zero are no rows.
     reader : str
         Who wants to know, for the messages.
+    in_lowest_terms : bool
+        Whether these are all rows that there will be, so that a table in which every row occurs
+        three times is the table in which it occurs once, unless it is a table of counts.
 
     Examples
     --------
@@ -56,21 +67,36 @@ def make_copies(
     codes = row_codes(X, reader) * np.uint64(0x9E3779B97F4A7C15) ^ pd.util.hash_array(labels)
     present = np.flatnonzero(weights > 0)
     order = present[np.lexsort((weights[present], codes[present]))]
+    groups = np.cumsum(np.r_[False, codes[order][1:] != codes[order][:-1]])
     masses = weights[order]
     whole = np.rint(masses)
     if np.all(np.abs(masses - whole) <= WHOLE * masses):
-        most = max(len(order), MOST_COPIES)
-        times = whole if whole.sum() <= most else whole * (most / whole.sum())
         masses = whole
+        if in_lowest_terms:
+            order, groups, masses = _in_lowest_terms(order, groups, masses)
+        most = max(len(order), MOST_COPIES, MOST_OF_EACH * (groups[-1] + 1))
+        times = masses * min(1.0, most / masses.sum())
     else:
         masses = masses / masses.mean()
         times = masses
     times = np.maximum(1, np.rint(times)).astype(np.int64)
-    codes = codes[order]
-    groups = np.cumsum(np.r_[False, codes[1:] != codes[:-1]])
     return Copies(
         np.repeat(order, times), np.repeat(masses / times, times), np.repeat(groups, times)
     )
+
+
+def _in_lowest_terms(
+    order: NDArray[np.int64], groups: NDArray[np.int64], masses: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Divide the masses of all groups by what divides each; one row stands for a group then."""
+    totals = np.bincount(groups, weights=masses)
+    if len(totals) < TABLE_OF_COUNTS or totals.max() >= 2**53:  # where floats skip numbers
+        return order, groups, masses
+    divisor = np.gcd.reduce(totals.astype(np.int64))
+    if divisor == 1:
+        return order, groups, masses
+    different, first = np.unique(groups, return_index=True)
+    return order[first], different, totals / divisor
 
 
 def row_codes(X: Any, reader: str) -> NDArray[np.uint64]:

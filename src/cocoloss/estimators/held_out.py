@@ -5,6 +5,9 @@ from numpy.typing import NDArray
 
 # Fewer held-out rows than this say too little about when to stop, or how sure to be.
 FEWEST_HELD_OUT = 20
+# From this many different rows of a class on, how often they occur says how often rows recur.
+ENOUGH_DIFFERENT = 50
+SELDOM = 0.1  # the share of the different rows that occur most seldom
 
 
 def split_held_out(
@@ -21,7 +24,9 @@ def split_held_out(
 
     Equal rows stay together (but for the last ones chosen), so that a copy of a training row is no
     test. But a row that occurs so often that its share is a whole copy is in both parts: in a
-    table of few different rows, the rows to come have been seen before.
+    table of few different rows, the rows to come have been seen before. "Often" is relative to
+    the rows of its class that occur most seldom: where even they occur ten times, somebody has
+    multiplied the class, by weights or by oversampling, and new rows will be new.
 
     Parameters
     ----------
@@ -46,7 +51,7 @@ def split_held_out(
     wanted = _quotas(np.minimum(counts * fraction, counts // 3), generator)
     if wanted.sum() < FEWEST_HELD_OUT:
         return everything, everything[:0]
-    places = _places(groups, fraction, generator)
+    places = _places(labels, groups, fraction, generator)
     order = np.lexsort((places, labels))  # class by class, those to be held out first
     rank = everything - np.repeat(np.cumsum(counts) - counts, counts)
     is_held_out = np.zeros(len(labels), dtype=bool)
@@ -69,7 +74,10 @@ def _quotas(shares: NDArray[np.float64], generator: np.random.Generator) -> NDAr
 
 
 def _places(
-    groups: NDArray[np.int64], fraction: float, generator: np.random.Generator
+    labels: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    fraction: float,
+    generator: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Return a random place in [0, 1) for each row.
 
@@ -81,4 +89,18 @@ def _places(
     draws = generator.random(len(sizes))[groups]
     size = sizes[groups]
     copy = np.arange(len(groups)) - first[groups]
-    return np.where(size * fraction < 1, draws, (copy + draws) / size)
+    often = size / _seldom(labels[first], sizes)[labels]
+    return np.where(often * fraction < 1, draws, (copy + draws) / size)
+
+
+def _seldom(labels: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return how often the rows of each class occur that occur most seldom.
+
+    ``labels`` and ``sizes`` are those of the different rows.
+    """
+    seldom = np.ones(labels.max() + 1)
+    for c in range(len(seldom)):
+        of_class = sizes[labels == c]
+        if len(of_class) >= ENOUGH_DIFFERENT:
+            seldom[c] = np.quantile(of_class, SELDOM, method="lower")
+    return seldom

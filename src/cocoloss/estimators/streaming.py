@@ -27,6 +27,7 @@ class LearnsInParts:
     parameters_: NDArray[np.float32]
     modules_: list[Any] | None
     loss_curves_: list[list[float]]
+    n_iter_: int
     n_members: int
     class_weight: Any
     priors: Any
@@ -41,11 +42,12 @@ class LearnsInParts:
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning from some more rows: one epoch, at a constant learning rate.
 
-        After a ``fit`` it goes on from there.
+        After a ``fit`` it goes on from there: the rows of the fit count as a part.
 
         The first part decides the preprocessing and must hold rows of every class. The heads are
-        fitted on the last rows of each class, 5000 in all, which the estimator keeps. Nothing is
-        held out, so probabilities are not calibrated.
+        fitted on the last rows of each class, 5000 in all, which the estimator keeps (but no file
+        that ``save`` writes: after loading, too, the first part must hold rows of every class).
+        Nothing is held out, so probabilities are not calibrated.
 
         Class shares, for priors and for the balanced loss, are those of the rows seen so far.
 
@@ -79,20 +81,20 @@ class LearnsInParts:
         copies = make_copies(X, labels, weights, me)
         labels, weights = labels[copies.rows], copies.weights
         inputs = self._read_inputs(_safe_indexing(X, copies.rows), labels, learn=first)
-        if not hasattr(self, "_parts"):  # the first part ever, or the first one after a fit
-            self._start_counting(labels)
+        if not hasattr(self, "_parts"):  # the first part ever, or the first one after loading
+            self._check_every_class(labels)
+            self._start_counting()
         masses = np.bincount(labels, weights=weights, minlength=len(self.classes_))
         per_class = self._see(masses.astype(np.float64))
         job = self._part(inputs, labels, weights * per_class[labels], weights, first=first)
-        curves = self.loss_curves_ if self._parts else []
+        epochs, curves = (0, [[]] * self.n_members) if first else (self.n_iter_, self.loss_curves_)
 
         def finish(trained: Trained) -> None:
             self._finish(self._keep(job, per_class), trained)
-            if curves:
-                self.loss_curves_ = [a + b for a, b in zip(curves, self.loss_curves_, strict=True)]
-                self.loss_curve_ = self.loss_curves_[0]
+            self.loss_curves_ = [a + b for a, b in zip(curves, self.loss_curves_, strict=True)]
+            self.loss_curve_ = self.loss_curves_[0]
+            self.n_iter_ = epochs + 1
             self._parts += 1
-            self.n_iter_ = self._parts
 
         train_together([Fitting(self, job, finish)])
 
@@ -105,21 +107,25 @@ class LearnsInParts:
             )
         self._seed = int(as_generator(self.random_state).integers(2**31))
 
-    def _start_counting(self, labels: NDArray[np.int64]) -> None:
+    def _check_every_class(self, labels: NDArray[np.int64]) -> None:
         absent = np.setdiff1d(np.arange(len(self.classes_)), labels)
         if len(absent):
             raise CoCoError(
                 f"the first part must hold rows of every class, but has none of "
                 f"{self.classes_[absent[:5]].tolist()} that weigh anything; put some into it"
             )
+
+    def _start_counting(self) -> None:
         self._seen = np.zeros(len(self.classes_))
         self._parts = 0
         self._kept: tuple[NDArray[Any], ...] | None = None  # inputs, labels, weights
 
-    def _forget_parts(self) -> None:
-        """Let a fit start from all its rows, whatever came in parts before."""
-        for name in ("_seen", "_parts", "_kept"):
-            self.__dict__.pop(name, None)
+    def _count_as_a_part(self, job: Job) -> None:
+        """Let parts go on from a fit, whatever came in parts before."""
+        self._start_counting()
+        self._seen = np.bincount(job.labels, weights=job.row_weights).astype(np.float64)
+        self._parts = 1
+        self._keep_rows(job)
 
     def _see(self, masses: NDArray[np.float64]) -> NDArray[np.float64]:
         """Count the classes seen so far; return what a row of each class weighs in training."""
@@ -176,17 +182,11 @@ class LearnsInParts:
         )
 
     def _keep(self, job: Job, per_class: NDArray[np.float64]) -> Job:
-        """Return the job on the rows that are kept: the last ones of each class."""
-        parts: tuple[NDArray[Any], ...] = (job.inputs, job.labels, job.row_weights)
-        if self._kept is not None:
-            parts = tuple(np.concatenate(pair) for pair in zip(self._kept, parts, strict=True))
-        C = len(self.classes_)
-        last = [np.flatnonzero(parts[1] == c)[-max(1, KEPT // C) :] for c in range(C)]
-        rows = np.sort(np.concatenate(last))
-        inputs, labels, weights = self._kept = tuple(part[rows] for part in parts)
+        """Return the job on the rows that are kept."""
+        inputs, labels, weights = self._keep_rows(job)
         # Logits have learnt the class shares of all rows seen, not those of the kept ones.
         learnt = self._seen * per_class / np.bincount(labels, weights=weights)
-        everything = np.arange(len(rows))
+        everything = np.arange(len(labels))
         return replace(
             job,
             inputs=inputs,
@@ -196,3 +196,14 @@ class LearnsInParts:
             held_out=[everything[:0]] * len(job.train),
             row_weights=weights,
         )
+
+    def _keep_rows(self, job: Job) -> tuple[NDArray[Any], ...]:
+        """Keep the last rows of each class, and return inputs, labels and weights of them."""
+        parts: tuple[NDArray[Any], ...] = (job.inputs, job.labels, job.row_weights)
+        if self._kept is not None:
+            parts = tuple(np.concatenate(pair) for pair in zip(self._kept, parts, strict=True))
+        C = len(self.classes_)
+        last = [np.flatnonzero(parts[1] == c)[-max(1, KEPT // C) :] for c in range(C)]
+        rows = np.sort(np.concatenate(last))
+        self._kept = tuple(part[rows] for part in parts)
+        return self._kept
