@@ -81,7 +81,9 @@ def as_float_array(values: Any, name: str) -> NDArray[np.float64]:
         raise CoCoError(f"{name} must hold numbers only: {error}") from error
 
 
-def check_priors(priors: ArrayLike, n_classes: int | None = None) -> NDArray[np.float64]:
+def check_priors(
+    priors: ArrayLike, n_classes: int | None = None, name: str = "priors"
+) -> NDArray[np.float64]:
     """Return class priors: positive, one per class, summing to one.
 
     Raises
@@ -89,24 +91,24 @@ def check_priors(priors: ArrayLike, n_classes: int | None = None) -> NDArray[np.
     CoCoError
         If they do not; the message gives the sum and the remedy.
     """
-    priors = as_float_array(priors, "priors")
+    priors = as_float_array(priors, name)
     if priors.ndim != 1 or priors.size < 2:
         raise CoCoError(
-            f"priors must be a vector with one value per class, for at least two classes, "
+            f"{name} must be a vector with one value per class, for at least two classes, "
             f"but has shape {priors.shape}"
         )
     if n_classes is not None and priors.size != n_classes:
-        raise CoCoError(f"priors has {priors.size} values for {n_classes} classes; give one each")
+        raise CoCoError(f"{name} has {priors.size} values for {n_classes} classes; give one each")
     if not np.all(priors > 0):  # also catches NaN
         bad = int(np.argmin(np.nan_to_num(priors, nan=-np.inf)))
         raise CoCoError(
-            f"priors must be positive, but class {bad} has {priors[bad]}; "
+            f"{name} must be positive, but class {bad} has {priors[bad]}; "
             f"leave out classes that the training data lacks"
         )
     total = float(priors.sum())
     if abs(total - 1) > PRIORS_TOLERANCE:
         raise CoCoError(
-            f"priors must sum to one, but sum to {total:.6g}; "
+            f"{name} must sum to one, but sum to {total:.6g}; "
             f"divide class counts by the number of samples"
         )
     return np.asarray(priors / total)

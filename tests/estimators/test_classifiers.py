@@ -187,6 +187,30 @@ def test_priors_say_under_which_prior_probabilities_are_meant():
     np.testing.assert_array_equal(given_.predict_proba(X_test), empirical.predict_proba(X_test))
 
 
+def test_dot_regression_has_learnt_the_class_shares():
+    X, y = make_classification(1500, weights=[0.85], class_sep=0.7, flip_y=0.1, random_state=0)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    by_priors = {
+        priors: quick(DotRegressionClassifier, max_iter=30, priors=priors).fit(X_train, y_train)
+        for priors in ("uniform", "empirical")
+    }
+    found = {name: model.predict(X_test) for name, model in by_priors.items()}
+    scores = {name: balanced_accuracy_score(y_test, answers) for name, answers in found.items()}
+    assert scores["uniform"] > scores["empirical"] + 0.03 > 0.6
+    vertices = by_priors["empirical"].heads_[0].prototypes_
+    one = quick(DotRegressionClassifier, max_iter=30, n_members=1, priors="empirical")
+    h = one.fit(X_train, y_train).transform(X_test)
+    np.testing.assert_array_equal(one.predict(X_test), (h @ vertices.T).argmax(axis=1))
+
+
+def test_a_constant_weight_is_no_weight(wine):
+    X, X_test, y, _ = wine
+    plain = quick().fit(X, y).predict_proba(X_test)
+    for weight in (7, 0.3):
+        weighted = quick().fit(X, y, sample_weight=np.full(len(y), weight))
+        np.testing.assert_array_equal(weighted.predict_proba(X_test), plain)
+
+
 def test_probabilities_are_honest():
     X, y = make_classification(2000, flip_y=0.3, class_sep=0.7, random_state=0)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)

@@ -5,7 +5,7 @@ from scipy.special import logsumexp, softmax
 
 from cocoloss import CrossEntropyLoss, DotRegressionLoss
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads import ReadoutHead
+from cocoloss.heads import ReadoutHead, fit_temperature
 
 
 def rows(seed=0, n=50, q=4):
@@ -72,6 +72,26 @@ def test_later_changes_of_the_prototypes_do_not_reach_a_fitted_head():
     np.testing.assert_array_equal(head.predict_proba(X), before)
 
 
+@pytest.mark.parametrize("temperature", [1.0, 7.0])
+def test_the_smallest_angle_is_right_under_the_shares_that_were_learnt(temperature):
+    X, y = rows()
+    share = np.array([0.7, 0.2, 0.1])
+    plain = ReadoutHead(np.eye(3, 4)).fit(X, y)
+    for priors in (share, [1 / 3] * 3):
+        head = ReadoutHead(np.eye(3, 4), priors=priors, learnt_share=share).fit(X, y)
+        plain.temperature_ = head.temperature_ = temperature
+        odds = plain.predict_proba(X) * priors / share
+        np.testing.assert_allclose(head.predict_proba(X), odds / odds.sum(1, keepdims=True))
+
+
+def test_the_temperature_of_angles_is_fitted_under_the_shares_that_were_learnt():
+    X, y = rows(n=200)
+    share = np.bincount(y) / len(y)
+    head = ReadoutHead(np.eye(3, 4), learnt_share=share).fit(X, y).calibrate(X, y)
+    expected = fit_temperature(head.log_likelihood(X), y)
+    assert head.temperature_ == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -81,6 +101,8 @@ def test_later_changes_of_the_prototypes_do_not_reach_a_fitted_head():
         ({"prototypes": np.eye(3, 4), "bias": [1, 2]}, 'no meaning for metric="angular"'),
         ({"prototypes": np.eye(3, 4), "bias": [1, 2], "metric": "dot"}, r"bias must have shape"),
         ({"prototypes": np.eye(3, 4), "metric": "cosine"}, "'angular', 'dot'"),
+        ({"prototypes": np.eye(3, 4), "learnt_share": [1, 2, 3]}, "learnt_share must sum to one"),
+        ({"metric": "dot", "learnt_share": [0.5, 0.5]}, 'learnt_share is for metric="angular"'),
     ],
 )
 def test_refuses_vectors_that_do_not_fit(parameters, message):

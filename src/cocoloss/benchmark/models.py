@@ -184,8 +184,8 @@ MODELS: dict[str, ModelKind] = {
     # an embedding is near to: with three classes or more a loss of zero does not mean that the
     # largest inner product is the right one. "dr-sphere" divides the embedding by its norm: there
     # a loss of zero is the vertex itself.
-    "dr": _tuned_network(DotRegressionClassifier, priors="uniform"),
-    "dr-sphere": _tuned_network(DotRegressionClassifier, priors="uniform", normalize=True),
+    "dr": _tuned_network(DotRegressionClassifier, priors="empirical"),
+    "dr-sphere": _tuned_network(DotRegressionClassifier, priors="empirical", normalize=True),
     "dr-w": _tuned_network(
         DotRegressionClassifier, priors="uniform", class_weight="balanced", weighted=True
     ),

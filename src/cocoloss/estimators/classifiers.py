@@ -209,8 +209,9 @@ class DotRegressionClassifier(BaseNetworkClassifier):
     r"""A classifier that pulls rows onto fixed simplex vertices, one per class.
 
     Parameters are those of :class:`CoCoClassifier`, without ``loss`` and ``similarity``. "auto"
-    means that embeddings are normalised, and that ``head`` is "readout": the class whose vertex
-    has the smallest angle to the embedding.
+    means that embeddings are normalised, and that ``head`` is "readout": with the class shares of
+    the training rows as ``priors`` ("empirical"), the class whose vertex has the smallest angle to
+    the embedding.
 
     Examples
     --------
@@ -231,7 +232,15 @@ class DotRegressionClassifier(BaseNetworkClassifier):
         return DotRegressionLoss(n_classes, embedding_dim, random_state=seed)
 
     def _readout(self, job: Job) -> ReadoutHead:
-        return ReadoutHead(job.design.loss.prototypes.numpy(), priors=self.class_prior_)
+        # Where it does not know, the network is nearest to the vertex of the most frequent class:
+        # as logits do, angles contain the class shares that it was trained with.
+        weights = job.row_weights if job.weights is None else job.weights
+        masses = np.bincount(job.labels, weights=weights)
+        return ReadoutHead(
+            job.design.loss.prototypes.numpy(),
+            priors=self.class_prior_,
+            learnt_share=masses / masses.sum(),
+        )
 
 
 # NOTE[PAPER]: the features of cross-entropy are those of the last hidden layer.

@@ -188,7 +188,8 @@ def _posterior(graph: _Graph, head: Any, evidence: str) -> str:
     axes = graph.constant(np.array([1]), keep=True)
     most = graph.add("ReduceMax", evidence, axes, keepdims=1)
     warmed = graph.add("Div", graph.add("Sub", evidence, most), graph.constant(head.temperature_))
-    joint = graph.add("Add", warmed, graph.constant(np.log(head.class_prior_)))
+    offset = head._offset(head.class_prior_)  # noqa: SLF001 - one of our own kind
+    joint = graph.add("Add", warmed, graph.constant(offset))
     return graph.add("Softmax", joint, axis=1)
 
 

@@ -78,8 +78,12 @@ class BayesAnswers(ABC):
         """Return the log posterior up to a term that the classes share, (b, C)."""
         evidence = self._bounded_log_likelihood(block)
         evidence -= evidence.max(axis=1, keepdims=True)  # or large ones would swallow the prior
-        joint: NDArray[np.float64] = np.log(self.class_prior_) + evidence / self.temperature_
+        joint: NDArray[np.float64] = self._offset(self.class_prior_) + evidence / self.temperature_
         return joint
+
+    def _offset(self, prior: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what is added to the evidence to answer under a prior, (C,)."""
+        return np.log(prior)
 
     def _bounded_log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         return _bounded(self._log_likelihood, block, overflow=-HUGE)

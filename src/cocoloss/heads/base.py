@@ -110,7 +110,7 @@ class EmbeddingHead(ClassifierMixin, BayesAnswers, BaseEstimator):
             self._map_blocks(rows.X, self._bounded_log_likelihood),
             rows.codes,
             rows.weights,
-            offset=np.log(self.class_share_),
+            offset=self._offset(self.class_share_),
         )
         return self
 

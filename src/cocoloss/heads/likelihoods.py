@@ -72,6 +72,10 @@ class ReadoutAnswers(BayesAnswers):
     prototypes_: NDArray[np.float64]
     bias_: NDArray[np.float64]
     concentration_: float
+    learnt_share_: NDArray[np.float64] | float = 1.0
+
+    def _offset(self, prior: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.log(prior) - np.log(self.learnt_share_)
 
     def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.metric == "angular":

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cocoloss._validation import as_float_array, check_option
+from cocoloss._validation import as_float_array, check_option, check_priors
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads._rows import LabelledRows
 from cocoloss.heads._sphere import concentration
@@ -20,6 +20,8 @@ class ReadoutHead(ReadoutAnswers, EmbeddingHead):
 
     - "angular", for dot regression: :math:`\ell_c(h) = \kappa \cos(h, v_c)`. With uniform priors
       the prediction is the class vector at the smallest angle. ``fit`` learns :math:`\kappa`.
+      A network that was regressed on the vectors is nearer to those of frequent classes; give
+      ``learnt_share``, and the prediction is the smallest angle if these shares are the priors.
     - "dot", for cross-entropy: the logits :math:`z_c = \langle h, v_c\rangle + b_c` are log
       posteriors, so they contain the class shares of the rows they were trained on. ``fit`` takes
       those shares from its own rows: :math:`\ell_c(h) = z_c - \log(N_c / N)`.
@@ -37,6 +39,8 @@ class ReadoutHead(ReadoutAnswers, EmbeddingHead):
         Class probabilities before the embedding is seen, in the order of ``classes_``.
         For "dot", "empirical" gives the softmax of the logits as they are; "uniform" and an array
         divide the training shares out first, as balanced accuracy asks for.
+    learnt_share : array of shape (C,), optional
+        For "angular": class shares that the angles contain, and that are divided out.
 
     Attributes
     ----------
@@ -80,19 +84,28 @@ class ReadoutHead(ReadoutAnswers, EmbeddingHead):
         # NOTE[PAPER]: cross-entropy predicts the largest logit there, which is "empirical" here;
         # uniform is the default of every head, since balanced accuracy is what the paper reports.
         priors: Priors = "uniform",
+        learnt_share: ArrayLike | None = None,
     ) -> None:
         self.prototypes = prototypes
         self.bias = bias
         self.metric = metric
         self.priors = priors
+        self.learnt_share = learnt_share
 
     def _learn(self, rows: LabelledRows) -> None:
         metric = check_option(self.metric, "metric", METRICS)
         if metric == "angular" and self.bias is not None:
             raise CoCoError('bias has no meaning for metric="angular"; leave it out, or use "dot"')
+        if metric == "dot" and self.learnt_share is not None:
+            raise CoCoError(
+                'learnt_share is for metric="angular"; "dot" takes the shares of the rows of fit'
+            )
         n_classes, q = len(self.classes_), rows.X.shape[1]
         self.prototypes_ = _given(self.prototypes, np.eye(q), (n_classes, q), "prototypes")
         self.bias_ = _given(self.bias, np.zeros(n_classes), (n_classes,), "bias")
+        self.learnt_share_ = np.ones(n_classes)
+        if self.learnt_share is not None:
+            self.learnt_share_ = check_priors(self.learnt_share, n_classes, "learnt_share")
         self.concentration_ = concentration(rows, self.prototypes_) if metric == "angular" else 1.0
 
 
