@@ -229,6 +229,17 @@ def test_any_head_serves_any_loss(make, head, wine):
     assert hasattr(classifier, "predict_proba") == (head in ("gaussian", "centroid", "angular"))
 
 
+@pytest.mark.parametrize("priors", ["empirical", [0.2, 0.3, 0.5]])
+def test_a_head_without_priors_of_its_own_gets_those_of_the_classifier(priors, wine):
+    X, X_test, y, _ = wine
+    named = quick(head="gaussian", priors=priors).fit(X, y).predict_proba(X_test)
+    given_ = quick(head=GaussianHead(), priors=priors).fit(X, y)
+    np.testing.assert_array_equal(given_.predict_proba(X_test), named)
+    assert given_.head.priors == "uniform"  # what the user made stays as it is
+    own = quick(head=GaussianHead(priors=priors)).fit(X, y)
+    np.testing.assert_array_equal(own.predict_proba(X_test), named)
+
+
 def test_outliers_score_higher(wine):
     X, X_test, y, _ = wine
     classifier = quick().fit(X, y)

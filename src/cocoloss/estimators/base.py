@@ -273,7 +273,10 @@ class BaseNetworkClassifier(
         def make() -> Any:
             if self.reads_outputs_:
                 return self._readout(job)
-            return make_head(kind, "empirical" if linear else self.class_prior_)
+            head = make_head(kind, "empirical" if linear else self.class_prior_)
+            if isinstance(kind, EmbeddingHead) and is_named(kind.priors, "uniform"):
+                head.set_params(priors=self.class_prior_)  # it has none of its own
+            return head
 
         self.heads_ = fit_heads(make, features, job, self._head_weights(job, linear=linear))
         self._n_features_out = self._embedding_width() * len(self.heads_)

@@ -70,13 +70,14 @@ class CoCoClassifier(BaseNetworkClassifier):
         Whether each member holds out rows, keeps its best epoch by them, and calibrates on them.
         Where they would be fewer than 20, nothing is held out.
     validation_fraction : float, default=0.15
-        Share of the rows that a member holds out.
+        Share of the rows that a member holds out; every class keeps at least two thirds.
     n_iter_no_change : int, default=30
         Epochs without improvement after which a member stops; there is a look at the held-out
         rows at least three times in so many epochs.
     head : str or classifier, default="auto"
         What classifies the embedding: "gaussian" (which is "auto"), "centroid", "angular",
-        "ridge", "svm", or a scikit-learn classifier.
+        "ridge", "svm", or a scikit-learn classifier. One of :mod:`cocoloss.heads` that has priors
+        of its own, other than "uniform", keeps them.
     priors : {"uniform", "empirical"} or array of shape (C,), default="uniform"
         Under which prior ``predict`` and ``predict_proba`` are meant: "uniform" for balanced
         accuracy, "empirical" for accuracy and log loss.
