@@ -7,6 +7,7 @@ from torch import nn
 
 from cocoloss.exceptions import CoCoError
 from cocoloss.networks import TINY_NORM, LockstepMLP, ModuleStack
+from cocoloss.training.optimiser import FlatAdamW
 
 D, Q, M = 5, 3, 11
 
@@ -37,7 +38,8 @@ def reference(network, x, mask=None):
     if network.output == "tanh":
         a = a.tanh()
     if network.normalize:
-        a = a / a.norm(dim=-1, keepdim=True).clamp_min(TINY_NORM)
+        norms = a.norm(dim=-1, keepdim=True)
+        a = a / torch.where(norms > TINY_NORM, norms, torch.inf)
     return a, flat
 
 
@@ -127,6 +129,21 @@ def test_an_embedding_of_zero_stays_finite_on_the_sphere():
     assert network.gradients.isfinite().all()
 
 
+@pytest.mark.parametrize("output", ["identity", "tanh"])
+def test_a_row_of_zeros_has_no_gradient_on_the_sphere_and_changes_no_other(output):
+    network = make(normalize=True, output=output)  # its biases are zero
+    x = inputs()
+    gradient = torch.randn(3, M, Q)
+    network.forward(x[:, 1:], training=True)
+    network.backward(gradient[:, 1:])
+    expected = network.gradients.clone()
+    x[:, 0] = 0
+    embeddings = network.forward(x, training=True)
+    network.backward(gradient)
+    assert not embeddings[:, 0].any()
+    torch.testing.assert_close(network.gradients, expected)
+
+
 def module(seed):
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
@@ -146,6 +163,55 @@ def test_a_module_of_ones_own_gets_its_gradients_from_autograd():
         output.backward(gradient[k])
         expected = torch.cat([p.grad.flatten() for p in alone.parameters()])
         torch.testing.assert_close(stack.gradients[k], expected)
+
+
+def test_a_module_is_normalised_as_torch_does_it_but_zeros_have_no_gradient():
+    def plain(seed):
+        return nn.Sequential(module(seed), nn.Linear(Q, Q, bias=False))
+
+    stack = ModuleStack(plain, [1], normalize=True)
+    x = inputs(1)
+    gradient = torch.randn(1, M, Q)
+    embeddings = stack.forward(x, training=True)
+    stack.backward(gradient)
+    alone = plain(1)
+    with torch.no_grad():
+        alone.load_state_dict(stack.modules[0].state_dict())
+    output = nn.functional.normalize(alone(x[0]), dim=-1)
+    assert torch.equal(embeddings[0], output.detach())
+    output.backward(gradient[0])
+    expected = torch.cat([p.grad.flatten() for p in alone.parameters()])
+    torch.testing.assert_close(stack.gradients[0], expected)
+    stack.modules[0][-1].weight.data.zero_()
+    assert not stack.forward(x, training=True).any()
+    stack.backward(gradient)
+    assert not stack.gradients.any()
+
+
+def test_what_needs_no_gradient_stays_as_it_is():
+    def half_frozen(seed):
+        made = module(seed)
+        made[0].requires_grad_(False)
+        return made
+
+    stack = ModuleStack(half_frozen, [1, 2, 3])
+    stack.select([2, 0])
+    n_trained = 7 * Q + Q
+    assert stack.parameters.shape == (2, n_trained)
+    optimiser = FlatAdamW(stack.parameters, weight_decay=0.5)
+    x = inputs(2)
+    before = stack.forward(x, training=True)
+    stack.backward(torch.ones_like(before))
+    optimiser.step(stack.gradients, 0.1)
+    for made, seed in zip(stack.modules, [3, 1], strict=True):
+        fresh = module(seed)
+        assert torch.equal(made[0].weight, fresh[0].weight)
+        assert torch.equal(made[0].bias, fresh[0].bias)
+        assert not torch.isclose(made[2].weight, fresh[2].weight).any()
+        assert [p.requires_grad for p in made.parameters()] == [False, False, True, True]
+    assert not torch.equal(stack.forward(x), before)
+    with pytest.raises(CoCoError, match="no parameters to train"):
+        ModuleStack(lambda seed: module(seed).requires_grad_(False), [0])
 
 
 def test_a_step_on_the_flat_buffer_moves_the_module():

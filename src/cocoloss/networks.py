@@ -8,7 +8,7 @@ one flat gradient. This module knows no loss, no data and no optimiser.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import torch
@@ -17,6 +17,9 @@ from torch import Tensor, nn
 from cocoloss.exceptions import CoCoError
 
 TINY_NORM = 1e-12  # an embedding of exactly zero has no direction
+# What such an embedding is divided by: it stays zero, and has no gradient. Divided by a tiny norm,
+# its gradient would be so large that Adam's running square never forgot it.
+NO_DIRECTION = math.inf
 
 
 class LockstepMLP:
@@ -122,8 +125,8 @@ class LockstepMLP:
             a = torch.tanh_(a)
         embeddings = a
         if self.normalize:
-            norms = torch.linalg.vector_norm(a, dim=-1, keepdim=True).clamp_min_(TINY_NORM)
-            embeddings = a / norms
+            norms = torch.linalg.vector_norm(a, dim=-1, keepdim=True)
+            embeddings = a / torch.threshold_(norms, TINY_NORM, NO_DIRECTION)
             if training:
                 self._norms, self._unit = norms, embeddings
         if training:
@@ -199,7 +202,8 @@ class ModuleStack:
     The parameters of each module become views of one row of ``parameters``, and their gradients
     views of one row of ``gradients``, so that the same optimiser serves. Its buffers of floating
     numbers, such as the running means of batch normalisation, are views of ``buffers``, so that
-    they are kept together with the parameters.
+    they are kept together with the parameters; and so are parameters that need no gradient, which
+    no optimiser is to move.
     """
 
     def __init__(
@@ -212,11 +216,11 @@ class ModuleStack:
     ) -> None:
         self.normalize = normalize
         self.modules = [make(seed).to(device) for seed in seeds]
-        if not any(parameter.numel() for parameter in self.modules[0].parameters()):
+        if not any(parameter.numel() for parameter in _trained(self.modules[0])):
             raise CoCoError("the module has no parameters to train")
         self._dice = [_Dice(seed, torch.device(device)) for seed in seeds]
         parameters = [
-            nn.utils.parameters_to_vector(module.parameters()).detach() for module in self.modules
+            nn.utils.parameters_to_vector(_trained(module)).detach() for module in self.modules
         ]
         self._adopt(torch.stack(parameters), torch.stack(list(map(flat_buffers, self.modules))))
 
@@ -231,7 +235,7 @@ class ModuleStack:
         for k, module in enumerate(self.modules):
             load_flat(module, self.parameters[k], self.buffers[k])
             start = 0
-            for parameter in module.parameters():
+            for parameter in _trained(module):
                 stop = start + parameter.numel()
                 parameter.grad = self.gradients[k, start:stop].view(parameter.shape)
                 start = stop
@@ -251,7 +255,7 @@ class ModuleStack:
                     f"({x.shape[1]}, embedding_dim), but gave {tuple(outputs[0].shape)}"
                 )
             if self.normalize:
-                outputs = [nn.functional.normalize(h, dim=-1, eps=TINY_NORM) for h in outputs]
+                outputs = [_normalized(h) for h in outputs]
         if training:
             self._outputs = outputs
         return torch.stack([output.detach() for output in outputs])
@@ -274,15 +278,15 @@ class ModuleStack:
 
 
 def flat_buffers(module: nn.Module) -> Tensor:
-    """Return the floating buffers of a module as one vector."""
-    parts = [buffer.detach().flatten() for buffer in _floating(module)]
-    like = next(module.parameters())
+    """Return the floating buffers and untrained parameters of a module as one vector."""
+    parts = [buffer.detach().flatten() for buffer in _untrained(module)]
+    like = next(_trained(module))
     return torch.cat([like.new_empty(0), *(part.to(like) for part in parts)])
 
 
 def load_flat(module: nn.Module, parameters: Tensor, buffers: Tensor) -> None:
-    """Make parameters and floating buffers of a module views of two vectors."""
-    for tensors, flat in ((module.parameters(), parameters), (_floating(module), buffers)):
+    """Make parameters of a module, and floating buffers, views of two vectors."""
+    for tensors, flat in ((_trained(module), parameters), (_untrained(module), buffers)):
         start = 0
         for tensor in tensors:
             stop = start + tensor.numel()
@@ -290,8 +294,18 @@ def load_flat(module: nn.Module, parameters: Tensor, buffers: Tensor) -> None:
             start = stop
 
 
-def _floating(module: nn.Module) -> Iterator[Tensor]:
-    return (buffer for buffer in module.buffers() if buffer.is_floating_point())
+def _trained(module: nn.Module) -> Iterator[nn.Parameter]:
+    return (parameter for parameter in module.parameters() if parameter.requires_grad)
+
+
+def _untrained(module: nn.Module) -> Iterator[Tensor]:
+    frozen = (parameter for parameter in module.parameters() if not parameter.requires_grad)
+    return (tensor for tensor in chain(module.buffers(), frozen) if tensor.is_floating_point())
+
+
+def _normalized(h: Tensor) -> Tensor:
+    norms = torch.linalg.vector_norm(h, dim=-1, keepdim=True)
+    return h / torch.threshold(norms, TINY_NORM, NO_DIRECTION)
 
 
 class _Dice:

@@ -58,7 +58,7 @@ def test_networks_train_as_the_paper_says(name):
     assert params["output"] == "identity"
     assert params["normalize"] is False
     assert params["learning_rate"] == "constant"
-    assert params["priors"] == ("uniform" if name == "dr" else "empirical")  # rules as printed
+    assert params["priors"] == "empirical"  # rules as printed
     assert params["random_state"] == 7
 
 

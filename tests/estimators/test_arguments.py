@@ -1,5 +1,7 @@
 """Wrong arguments, wrong tables and faults: one clear sentence, before the work, no trace."""
 
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,6 +33,10 @@ def small(cls=CoCoClassifier, **options):
         ({"weight_decay": -1}, "at least 0, not -1"),
         ({"dropout": "a"}, "dropout must be a number at least 0 and below 1"),
         ({"dropout": True}, "not True"),
+        ({"dropout_layer": 1.5}, "dropout_layer must be a whole number, 0 for .*, not 1.5"),
+        ({"dropout_layer": "a"}, "dropout_layer must be a whole number, .* not 'a'"),
+        ({"dropout_layer": None}, "dropout_layer must be a whole number, .* not None"),
+        ({"dropout_layer": 2}, "dropout_layer must be a layer of the network, 0 to 1"),
         ({"validation_fraction": 1.0}, "above 0 and below 1, not 1.0"),
         ({"clip_norm": 0}, "clip_norm must be a number above 0, or None"),
         ({"early_stopping": "no"}, "early_stopping must be True or False, not 'no'"),
@@ -43,12 +49,15 @@ def small(cls=CoCoClassifier, **options):
         ({"n_members": 0}, "n_members must be at least 1"),
         ({"callbacks": print}, "callbacks must be a list of functions"),
         ({"callbacks": [3]}, "callbacks must be a list of functions"),
+        ({"callbacks": iter([print])}, "callbacks must be a list of functions"),
         ({"class_weight": "balance"}, "class_weight must be None, 'balanced' or a dict"),
         ({"class_weight": {0: 0.0, 1: 1.0, 2: 1.0}}, "class 0 has 0.0; leave the rows"),
         ({"class_weight": {0: -1, 1: 1, 2: 1}}, "class_weight must be positive"),
         ({"priors": None}, "priors must be 'uniform', 'empirical', or one number"),
         ({"priors": {0: 0.5, 1: 0.5}}, r"priors names the classes \[0, 1\], but y has \[0, 1, 2\]"),
-        ({"head": "gauss"}, "gaussian"),
+        ({"head": "gauss"}, "one of 'auto', 'gaussian', .*'svm' or .*, not 'gauss'"),
+        ({"head": None}, "one of 'auto', 'gaussian', .* not None"),
+        ({"head": "readout"}, "head='readout' is not for CoCoClassifier"),
         ({"device": "gpu"}, "device 'gpu' cannot be used here"),
         ({"module": "mlp"}, "module must be a torch.nn.Module, or a function"),
         ({"module": lambda d, q: 3}, "module must make a torch.nn.Module, but made 3"),
@@ -92,11 +101,60 @@ def test_training_that_diverges_says_so(cls, early_stopping):
         (np.where(Y == 0, np.nan, Y), "it has gaps; drop the rows"),
         (np.where(Y == 0, None, NAMES), "it has gaps; drop the rows"),
         (np.array(["a", 1, 2] * 60, dtype=object)[: len(Y)], "y mixes text with other values"),
+        (np.array([True, 1, 2] * 60, dtype=object)[: len(Y)], "mixes booleans and whole numbers"),
+        (np.where(Y == 0, 2**70, Y.astype(object)), r"more than 64 bits, such as 11805\d+; make"),
+        (np.array([date(2024, 1, 1 + y) for y in Y]), "of type date, such as .* make its classes"),
+        (np.where(Y == 0, 0.5, Y).astype(object), "continuous"),
     ],
 )
 def test_unusable_targets_are_told(target, message):
     with pytest.raises(CoCoError, match=message):
         small().fit(X, target)
+
+
+@pytest.mark.parametrize("kind", [bool, int, float, str, np.int8])
+def test_classes_may_be_objects_of_one_kind(kind):
+    y = (Y > 0).astype(kind)
+    plain = small().fit(X, y)
+    objects = small().fit(X, y.astype(object))
+    assert objects.classes_.tolist() == plain.classes_.tolist()
+    np.testing.assert_array_equal(objects.predict_proba(X), plain.predict_proba(X))
+    assert objects.score(X, y) == plain.score(X, y)
+
+
+def test_numbers_of_both_kinds_are_numbers():
+    y = np.array([1, 2.0, 3] * 60, dtype=object)[: len(Y)]
+    assert small().fit(X, y).classes_.tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("cls", [CoCoClassifier, CrossEntropyClassifier])
+@pytest.mark.parametrize("largest", [1e20, 1e300, 2.0**1023])
+def test_of_huge_weights_only_the_ratios_matter(cls, largest):
+    weights = np.random.default_rng(0).integers(1, 5, len(Y)) / 4
+    options = {"max_iter": 15, "early_stopping": False}
+    huge = small(cls, **options).fit(X, Y, sample_weight=weights * largest)
+    large = small(cls, **options).fit(X, Y, sample_weight=weights * 2.0**53)
+    np.testing.assert_allclose(huge.predict_proba(X), large.predict_proba(X), atol=1e-3)
+
+
+def test_huge_weights_go_with_held_out_rows_and_with_priors():
+    weights = np.where(Y == 0, 1e300, 3e299)
+    model = small(priors="empirical", max_iter=20).fit(X, Y, sample_weight=weights)
+    assert model.class_prior_[0] == pytest.approx(590 / (590 + 0.3 * 1190), rel=1e-3)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_the_heads_of_other_classifiers_include_their_own():
+    with pytest.raises(CoCoError, match=r"one of 'auto', 'readout', 'gaussian', .* not 'read'"):
+        small(CrossEntropyClassifier, head="read").fit(X, Y)
+    model = small(CrossEntropyClassifier, head="readout").fit(X, Y)
+    assert model.reads_outputs_
+
+
+def test_logits_are_not_put_on_the_sphere():
+    with pytest.raises(CoCoError, match="normalize=True is not for CrossEntropyClassifier"):
+        small(CrossEntropyClassifier, normalize=True).fit(X, Y)
+    assert not small(CrossEntropyClassifier, normalize=False).fit(X, Y).normalize_
 
 
 def test_no_rows_are_told():

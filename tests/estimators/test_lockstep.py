@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 from sklearn import config_context
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
@@ -64,6 +65,22 @@ def test_folds_may_have_seeds_of_their_own(wine):
         alone = CoCoClassifier(random_state=seed, **options).fit(X[train], y[train])
         assert fold.random_state == seed
         np.testing.assert_allclose(fold.parameters_, alone.parameters_, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
+def test_every_fold_starts_from_the_generator_as_it_was_given(make, wine):
+    X, y = wine
+    generator = make(7)
+    options = {"max_iter": 2, "n_members": 1, "early_stopping": False}
+    estimator = CoCoClassifier(random_state=generator, **options)
+    asked = {"cv": 3, "return_estimator": True, "scoring": "neg_log_loss"}
+    ours = cross_validate_lockstep(estimator, X, y, **asked)
+    theirs = cross_validate(estimator, X, y, **asked)
+    np.testing.assert_allclose(ours["test_score"], theirs["test_score"], rtol=1e-3)
+    for fold, alone in zip(ours["estimator"], theirs["estimator"], strict=True):
+        np.testing.assert_allclose(fold.parameters_, alone.parameters_, rtol=1e-3, atol=1e-4)
+    untouched = CoCoClassifier(random_state=make(7), **options).fit(X, y)
+    np.testing.assert_array_equal(estimator.fit(X, y).parameters_, untouched.parameters_)
 
 
 def test_folds_of_other_seeds_are_read_by_the_vertices_they_were_trained_to(wine):
@@ -200,6 +217,17 @@ def test_scorers_get_the_fitted_classifiers(wine):
         assert each is returned
         assert "fit" not in vars(each)
     assert not hasattr(estimator, "heads_")
+
+
+def test_returned_classifiers_can_be_fitted_again_whatever_joblib_is_told(wine):
+    X, y = wine
+    estimator = CoCoClassifier(max_iter=1, n_members=1, random_state=0)
+    with parallel_config(backend="loky", n_jobs=2):
+        result = cross_validate_lockstep(estimator, X, y, cv=2, return_estimator=True)
+    for each in result["estimator"]:
+        before = each.parameters_
+        each.set_params(random_state=1).fit(X, y)
+        assert not np.array_equal(each.parameters_, before)
 
 
 def test_metadata_is_routed_as_in_scikit_learn(wine):

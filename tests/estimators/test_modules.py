@@ -68,6 +68,28 @@ def test_buffers_are_those_of_the_epoch_that_is_kept():
                 assert torch.equal(value, kept[name]), name
 
 
+def half_frozen(n_features, q):
+    module = normalising(n_features, q)
+    module[0].requires_grad_(False)
+    return module
+
+
+@pytest.mark.parametrize("way", ["partial_fit", "fit"])
+def test_frozen_layers_are_neither_trained_nor_decayed(way):
+    options = {"weight_decay": 0.5, "warm_start": True, "learning_rate_init": 0.05}
+    classifier = getattr(quick(half_frozen, **options), way)(X, Y)
+    frozen = [module[0].weight.clone() for module in classifier.modules_]
+    with torch.random.fork_rng([]):
+        torch.manual_seed(classifier._seed)  # noqa: SLF001
+        torch.testing.assert_close(frozen[0], half_frozen(13, 8)[0].weight, rtol=0, atol=0)
+    trained = classifier.parameters_
+    getattr(classifier, way)(X, Y)  # goes on
+    for module, before in zip(classifier.modules_, frozen, strict=True):
+        assert torch.equal(module[0].weight, before)
+    assert not np.isclose(classifier.parameters_, trained).all()
+    assert not torch.equal(*frozen)  # each member has its own
+
+
 def test_scikit_learns_monitor_scores_modules_too():
     callback = pytest.importorskip("sklearn.callback")
     monitor = callback.ScoringMonitor(scoring="accuracy")

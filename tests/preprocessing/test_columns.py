@@ -112,6 +112,17 @@ def test_useless_columns_are_dropped_silently_and_say_why():
     }
 
 
+@pytest.mark.parametrize("first", ["day", "date"])
+def test_a_date_is_no_duplicate_of_the_number_of_its_day(first):
+    day = np.arange(60) * 9.0
+    date = pd.Timestamp("1970-01-01") + pd.to_timedelta(day, "D")
+    frame = pd.DataFrame({"day": day, "date": date, "same": date})
+    frame = frame[sorted(frame, key=lambda name: name != first)]
+    preprocessor = TablePreprocessor().fit(frame)
+    assert preprocessor.dropped_columns_ == {"same": "duplicate of 'date'"}
+    assert {"date_weekday_sin", "date_month_cos"} < set(preprocessor.get_feature_names_out())
+
+
 def test_columns_of_equal_statistics_are_no_duplicates():
     X = np.array([[1.0, 5.0], [2.0, 4.0], [3.0, 3.0], [4.0, 2.0], [5.0, 1.0]])
     assert TablePreprocessor().fit(X).dropped_columns_ == {}

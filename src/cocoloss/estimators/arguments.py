@@ -1,7 +1,7 @@
 """The arguments of a classifier, checked before anything is read or trained."""
 
-from collections.abc import Iterable, Mapping
-from numbers import Real
+from collections.abc import Iterable, Iterator, Mapping
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,11 @@ import numpy as np
 from cocoloss._validation import check_integer, check_option
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import make_head
+from cocoloss.heads.named import HEADS
 
 DECAYS = ("cosine", "constant")
 OUTPUTS = ("identity", "tanh")
+READOUT = "readout"
 DEVICES = "'cpu', 'cuda', 'cuda:1' or 'mps'"
 
 
@@ -38,6 +40,7 @@ def check_arguments(estimator: Any) -> None:
     _check_number(estimator, "learning_rate_init", above=0)
     _check_number(estimator, "weight_decay", least=0)
     _check_number(estimator, "dropout", least=0, below=1)
+    _check_dropout_layer(estimator.dropout_layer)
     _check_number(estimator, "validation_fraction", above=0, below=1)
     if estimator.clip_norm is not None:
         _check_number(estimator, "clip_norm", above=0, otherwise=", or None for no clipping")
@@ -47,10 +50,10 @@ def check_arguments(estimator: Any) -> None:
         _check_truth(estimator, name)
     if not is_auto(estimator.normalize):
         _check_truth(estimator, "normalize", otherwise=", or 'auto'")
+        _check_not_on_sphere(estimator)
     _check_callbacks(estimator.callbacks)
     _check_class_weight(estimator.class_weight)
-    if not is_auto(estimator.head) and not is_named(estimator.head, "readout"):
-        make_head(estimator.head)  # a slip of the pen is told before the training
+    _check_head(estimator)
 
 
 def is_named(value: Any, name: str) -> bool:
@@ -102,6 +105,43 @@ def _check_truth(estimator: Any, name: str, otherwise: str = "") -> None:
         raise CoCoError(f"{name} must be True or False{otherwise}, not {value!r}")
 
 
+def _check_dropout_layer(layer: Any) -> None:
+    # Whether there is such a layer, the network will say.
+    if isinstance(layer, bool) or not isinstance(layer, Integral):
+        raise CoCoError(
+            f"dropout_layer must be a whole number, 0 for the inputs or -1 for what the output "
+            f"layer gets, not {layer!r}"
+        )
+
+
+def _check_not_on_sphere(estimator: Any) -> None:
+    if estimator.normalize and estimator._logits:  # noqa: SLF001 - a word of the class, not of the user
+        raise CoCoError(
+            f"normalize=True is not for {type(estimator).__name__}: its outputs are logits, which "
+            f"a norm of one would keep from ever being sure; leave it at 'auto'"
+        )
+
+
+def _check_head(estimator: Any) -> None:
+    """Tell a slip of the pen before the training."""
+    head, names = estimator.head, ["auto", *HEADS]
+    if estimator._automatic_head == READOUT:  # noqa: SLF001
+        names.insert(1, READOUT)
+    elif is_named(head, READOUT):
+        raise CoCoError(
+            f"head='readout' is not for {type(estimator).__name__}, which has no prototypes"
+        )
+    if isinstance(head, str) and head in names:
+        return
+    try:
+        make_head(head)
+    except CoCoError as error:
+        raise CoCoError(
+            f"head must be one of {', '.join(map(repr, names))} or an instance of a scikit-learn "
+            f"classifier, not {head!r}"
+        ) from error
+
+
 def _check_module_options(estimator: Any) -> None:
     """Refuse what a network of the user's own would not heed."""
     if estimator.output != "identity" or estimator.dropout:
@@ -114,7 +154,8 @@ def _check_module_options(estimator: Any) -> None:
 def _check_callbacks(callbacks: Any) -> None:
     if callbacks is None:
         return
-    if not isinstance(callbacks, Iterable) or not all(callable(each) for each in callbacks):
+    readable_again = isinstance(callbacks, Iterable) and not isinstance(callbacks, Iterator)
+    if not readable_again or not all(callable(each) for each in callbacks):
         raise CoCoError(
             f"callbacks must be a list of functions that get an Epoch, not {callbacks!r:.80}"
         )

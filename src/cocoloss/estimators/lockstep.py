@@ -134,6 +134,7 @@ def cross_validate_lockstep(
             return_train_score=return_train_score,
             return_estimator=return_estimator,
             return_indices=return_indices,
+            n_jobs=1,  # whatever joblib is told: what is lent must come back itself, not a copy
         )
     answer["fit_time"] = np.full(len(splits), fit_time)
     return answer
@@ -188,10 +189,11 @@ def _fit_folds(
 ) -> list[BaseNetworkClassifier | Exception]:
     """Return a fitted clone for each fold, or why there is none."""
     outcomes: list[Any] = []
-    seeds = [estimator.random_state] * len(folds) if random_states is None else random_states
-    for (X, y, params), seed in zip(folds, seeds, strict=True):
+    for i, (X, y, params) in enumerate(folds):
         try:
-            one = clone(estimator).set_params(random_state=seed)
+            one = clone(estimator)  # with a generator of its own, in the state of the estimator's
+            if random_states is not None:
+                one.set_params(random_state=random_states[i])
             outcomes.append(one._start(X, y, **params))  # noqa: SLF001
         except Exception as error:
             if error_score == "raise":

@@ -1,8 +1,8 @@
 """Training fits together: one fit, or all folds at once, in one stack of networks."""
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from cocoloss.estimators.jobs import Design, Job, Trained
-from cocoloss.estimators.threads import WORTH_A_THREAD
+from cocoloss.estimators.threads import WORTH_A_THREAD, OneThread
 from cocoloss.estimators.validation import HeldOutLoss
 from cocoloss.networks import LockstepMLP, ModuleStack, flat_buffers, load_flat
 from cocoloss.training import Callback, Epoch, Outcome, TrainingData, train
@@ -146,14 +146,12 @@ def _split(outcome: Outcome, modules: list[nn.Module] | None, sizes: list[int]) 
     return trained
 
 
-@contextmanager
-def _threads(design: Design, n_models: int) -> Iterator[None]:
+# Every thread has a number of its own, but a new thread starts with the one that was set last.
+_one_thread = OneThread(torch.get_num_threads, torch.set_num_threads, per_thread=True)
+
+
+def _threads(design: Design, n_models: int) -> AbstractContextManager[None]:
     """Use one thread for small steps: a second one costs more than it gives."""
-    before = torch.get_num_threads()
     work = sum(a * b for a, b in pairwise(design.layer_sizes))
-    if n_models * design.schedule.batch_size * work < WORTH_A_THREAD:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    small = n_models * design.schedule.batch_size * work < WORTH_A_THREAD
+    return _one_thread.held() if small else nullcontext()

@@ -13,6 +13,14 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 from cocoloss._validation import check_option, check_priors, check_weights
 from cocoloss.exceptions import CoCoError
 
+TEXT, TRUTH, WHOLE, REAL = "text", "booleans", "whole numbers", "numbers"
+KINDS: dict[str, tuple[type, ...]] = {  # in this order: a bool is an int
+    TEXT: (str,),
+    TRUTH: (bool, np.bool_),
+    WHOLE: (int, np.integer),
+    REAL: (float, np.floating),
+}
+MOST_BITS = 53  # of the largest weight
 EQUAL = 1e-6  # weights that differ by less than this share of the largest count as equal
 
 
@@ -56,10 +64,10 @@ def read_target(
         y = column_or_1d(y, warn=True)
         if y.dtype.kind in "fO" and pd.isna(y).any():
             raise CoCoError("y contains NaN: it has gaps; drop the rows whose class is not known")
+        if y.dtype == object:
+            y = _of_one_kind(y)
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y")
-        if y.dtype == object and len({isinstance(label, str) for label in y}) > 1:
-            raise CoCoError("y mixes text with other values; make all its classes text, or none")
         check_classification_targets(y)
     except ValueError as error:
         raise error if isinstance(error, CoCoError) else CoCoError(str(error)) from error
@@ -71,7 +79,53 @@ def read_target(
     weights = check_weights(sample_weight, n)
     if not weights.any():
         raise CoCoError("every sample_weight is zero; give a positive one to the rows that count")
-    return y, weights
+    return y, _within_reach(weights)
+
+
+def _of_one_kind(y: NDArray[Any]) -> NDArray[Any]:
+    """Return objects as what they are: text stays, truths and numbers become numpy's."""
+    kinds = {_kind(label) for label in y}
+    if kinds == {TEXT}:
+        return y
+    if kinds == {TRUTH}:
+        return y.astype(np.bool_)
+    if kinds == {WHOLE}:
+        return _as_integers(y)
+    if kinds <= {WHOLE, REAL}:
+        return y.astype(np.float64)
+    if TEXT in kinds:
+        raise CoCoError("y mixes text with other values; make all its classes text, or none")
+    if len(kinds) > 1:
+        raise CoCoError(f"y mixes {' and '.join(sorted(kinds))}; make all its classes of one kind")
+    raise CoCoError(
+        f"y holds values of type {kinds.pop()}, such as {y[0]!r:.80}; make its classes text, whole "
+        f"numbers or booleans"
+    )
+
+
+def _kind(label: object) -> str:
+    """Return what a label is, in words; its type if it is none of those that can be classes."""
+    named = (kind for kind, types in KINDS.items() if isinstance(label, types))
+    return next(named, type(label).__name__)
+
+
+def _as_integers(y: NDArray[Any]) -> NDArray[np.int64]:
+    try:
+        return y.astype(np.int64)
+    except OverflowError:
+        raise CoCoError(
+            f"y has whole numbers of more than 64 bits, such as {max(y, key=abs)}; make them text"
+        ) from None
+
+
+def _within_reach(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return weights whose sums and products cannot overflow.
+
+    Up to 2**53, weights that are whole numbers are numbers of rows. Beyond, floats know no more
+    than ratios, which a power of two keeps to the last bit.
+    """
+    exponent = int(np.frexp(weights.max())[1])  # the largest weight is below 2**exponent
+    return np.ldexp(weights, MOST_BITS - exponent) if exponent > MOST_BITS else weights
 
 
 def class_weights(

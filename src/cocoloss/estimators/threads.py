@@ -1,8 +1,11 @@
 """How many threads small matrices are worth: one."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
+from threading import Lock, get_ident
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -15,13 +18,85 @@ WORTH_A_THREAD = 1_000_000_000
 @contextmanager
 def threads_for(work: int) -> Iterator[None]:
     """Let numpy's products of so many multiplications use one thread, or as many as there are."""
-    if work >= WORTH_A_THREAD:
+    with ExitStack() as stack:
+        if work < WORTH_A_THREAD:
+            for limit in _blas_limits():
+                stack.enter_context(limit.held())
         yield
-        return
-    with _controller().limit(limits=1, user_api="blas"):
-        yield
+
+
+class OneThread:
+    """A library kept to one thread while anybody wants that: fits may run side by side.
+
+    Who comes second finds the limit of the first, and must not take it for what was there before.
+    So the first to come notes the number, and that is what is put back.
+
+    Parameters
+    ----------
+    get, put : callables
+        Tell and change the number of threads.
+    per_thread : bool
+        Whether every thread has a number of its own: then each lowers and restores it. Else the
+        first to come lowers it for all, and the last to go restores it.
+    """
+
+    def __init__(
+        self, get: Callable[[], int], put: Callable[[int], object], *, per_thread: bool
+    ) -> None:
+        self._get, self._put, self._per_thread = get, put, per_thread
+        self._lock = Lock()
+        self._inside: Counter[int] = Counter()  # how often each thread is
+        self._before = 1
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep to one thread from here to there."""
+        me = get_ident()
+        with self._lock:
+            if not self._inside:
+                self._before = self._get()
+            if self._is_free() and self._before != 1:
+                self._put(1)
+                if self._get() != 1:  # somebody else rules, so there will be nothing to restore
+                    self._before = 1
+            self._inside[me] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside[me] -= 1
+                if not self._inside[me]:
+                    del self._inside[me]
+                if self._is_free() and self._before != 1:
+                    self._put(self._before)
+
+    def _is_free(self) -> bool:
+        """Return whether nobody holds the number that this thread sees."""
+        return get_ident() not in self._inside if self._per_thread else not self._inside
+
+
+_looking = Lock()
+
+
+def _blas_limits() -> list[OneThread]:
+    with _looking:  # two threads that look at once would count apart
+        return _find_blas_limits()
 
 
 @cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looks at every loaded library, so once is enough
+def _find_blas_limits() -> list[OneThread]:
+    # Looks at every loaded library, so once is enough.
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [_limit(library) for library in found]
+
+
+def _limit(library: Any) -> OneThread:
+    # Only the thread that has set a number may change it until it lets go; older ones do not care.
+    let_go = getattr(library, "clear_controlling_thread", lambda: None)
+
+    def put(number: int) -> None:
+        library.set_num_threads(number)
+        let_go()
+
+    openmp = getattr(library, "threading_layer", None) == "openmp"
+    return OneThread(library.get_num_threads, put, per_thread=openmp)

@@ -75,10 +75,10 @@ class TablePreprocessor(TableEncoder, TransformerMixin, BaseEstimator):
     In numbers and dates ``?``, ``-``, ``--``, ``.``, ``na``, ``n/a``, ``#n/a``, ``null``, ``none``,
     ``missing`` and ``unknown``, in any case, are gaps, and so are some words like them.
 
-    Columns that are constant, empty or equal to an earlier one are dropped silently. Identifiers
-    and free text, where nearly every value differs, are dropped with a warning, unless they are
-    listed or of categorical dtype. A warning also names columns that are taken as categories
-    although most values are numbers, or look like dates.
+    Columns that are constant, empty or equal to an earlier one of their kind are dropped silently.
+    Identifiers and free text, where nearly every value differs, are dropped with a warning, unless
+    they are listed or of categorical dtype. A warning also names columns that are taken as
+    categories although most values are numbers, or look like dates.
 
     Parameters
     ----------
@@ -194,7 +194,9 @@ class TablePreprocessor(TableEncoder, TransformerMixin, BaseEstimator):
         quantities = {name: kind for name, kind in kinds.items() if kind in QUANTITIES}
         where = {name: j for j, name in enumerate(table.names)}
         matrix = read_quantities(table, where, quantities, forms, strays)
-        scaler, used, reasons = NumberScaler.fit(matrix, list(quantities))
+        scaler, used, reasons = NumberScaler.fit(
+            matrix, list(quantities), list(quantities.values())
+        )
         dropped |= reasons
         cycles = {
             name: varying_cycles(matrix[:, j])

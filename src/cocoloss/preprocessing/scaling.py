@@ -43,7 +43,7 @@ class NumberScaler:
 
     @classmethod
     def fit(
-        cls, matrix: NDArray[Any], names: Sequence[str]
+        cls, matrix: NDArray[Any], names: Sequence[str], kinds: Sequence[str]
     ) -> tuple[Self, list[int], dict[str, str]]:
         """Learn from a matrix of numbers with NaN in the gaps.
 
@@ -53,6 +53,9 @@ class NumberScaler:
             The numbers.
         names : sequence of str
             The columns' names, for the reasons.
+        kinds : sequence of str
+            Their kinds: only columns of one kind repeat each other. The days of a date are numbers
+            that say less than the date does.
 
         Returns
         -------
@@ -76,7 +79,7 @@ class NumberScaler:
         )
         twins = find_twins(
             candidates,
-            signature=lambda j: signatures[j].tobytes(),
+            signature=lambda j: (kinds[j], signatures[j].tobytes()),
             content=lambda j: (matrix[:, j] + 0.0).tobytes(),  # + 0.0 turns -0.0 into 0.0
         )
         dropped |= {j: f"duplicate of {names[twin]!r}" for j, twin in twins.items()}
