@@ -1,13 +1,12 @@
-"""A weight is a number of copies, whatever the table is stored in."""
+"""A weight is a number of copies."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cocoloss.estimators import copies as module
-from cocoloss.estimators.copies import make_copies, row_codes
+from cocoloss.estimators.copies import make_copies
 
 
 def content(X, y, copies):
@@ -94,29 +93,3 @@ def test_counts_of_few_outcomes_stay_counts():
     X, y = np.arange(4.0)[:, None], np.arange(4) % 2
     copies = make_copies(X, y, np.full(4, 100.0), in_lowest_terms=True)
     assert np.bincount(copies.rows).tolist() == [100] * 4
-
-
-def test_codes_know_what_is_said_and_not_how_it_is_stored():
-    polars = pytest.importorskip("polars")
-    numbers = np.array([[0.0, 1.0], [2.0, 3.0], [-0.0, 1.0]])
-    plain = row_codes(numbers, "me")
-    assert plain[0] == plain[2] != plain[1]
-    for same in (
-        numbers.astype(np.float32),
-        numbers.astype(np.longdouble),
-        numbers.astype(int),
-        pd.DataFrame(numbers, columns=["a", "b"]),
-        pd.DataFrame(numbers.astype(int)).astype("Int64"),
-        polars.DataFrame(numbers, schema=["a", "b"]),
-    ):
-        assert np.array_equal(row_codes(same, "me"), plain)
-    texts = ["u", None, "v"]
-    as_object = row_codes(pd.DataFrame({"a": pd.Series(texts, dtype=object)}), "me")
-    for dtype in ("str", "category"):
-        frame = pd.DataFrame({"a": pd.Series(texts, dtype=dtype)})
-        assert np.array_equal(row_codes(frame, "me"), as_object)
-    assert np.array_equal(row_codes(polars.DataFrame({"a": texts}), "me"), as_object)
-    days = pd.Series(pd.to_datetime(["2020-01-01", "2020-01-02", None]))
-    dates = row_codes(pd.DataFrame({"a": days}), "me")
-    assert np.array_equal(row_codes(polars.DataFrame({"a": days.to_numpy()}), "me"), dates)
-    assert len(set(dates)) == 3

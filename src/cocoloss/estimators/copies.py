@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cocoloss.preprocessing.refusals import is_polars
-from cocoloss.preprocessing.tables import Table, read_table
+from cocoloss.estimators.row_codes import row_codes
 
 # More copies than this, and than ten of each row, are thinned out to so many that weigh more: who
 # gives weights of hundreds wants ratios, not an epoch of hundreds of tables.
@@ -97,51 +96,3 @@ def _in_lowest_terms(
         return order, groups, masses
     different, first = np.unique(groups, return_index=True)
     return order[first], different, totals / divisor
-
-
-def row_codes(X: Any, reader: str) -> NDArray[np.uint64]:
-    """Return 64 bits for each row, which depend on what it says and not on how it is stored."""
-    if isinstance(X, np.ndarray) and X.dtype.kind in "iufb":
-        columns = list(X.reshape(len(X), -1).T)
-    elif isinstance(X, pd.DataFrame) or is_polars(X) or np.ndim(X) == 2:
-        columns = _columns(read_table(X, reader))
-    else:  # rows of text, which only a transformer of the user's own can read
-        columns = [pd.Series(list(X), dtype=object)]
-    codes = np.zeros(len(columns[0]), dtype=np.uint64)
-    for column in columns:
-        codes = codes * np.uint64(0x100000001B3) ^ _column_codes(column)
-        codes ^= codes >> np.uint64(29)
-    return codes
-
-
-def _columns(table: Table) -> list[Any]:
-    return list(table.block.T) if table.block is not None else table.series
-
-
-def _column_codes(column: Any) -> NDArray[np.uint64]:
-    values = column
-    if isinstance(column, pd.Series):
-        if _is_real(column.dtype):  # booleans are numbers, too
-            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        elif isinstance(column.dtype, np.dtype) and column.dtype.kind in "mM":
-            values = column.to_numpy()
-            values = values.astype(f"{values.dtype.kind}8[us]").view(np.int64)
-        else:
-            return _object_codes(column)
-    values = values.astype(np.float64) + 0.0  # no -0.0
-    return np.asarray(pd.util.hash_array(values))
-
-
-def _is_real(dtype: Any) -> bool:
-    return bool(pd.api.types.is_numeric_dtype(dtype)) and not pd.api.types.is_complex_dtype(dtype)
-
-
-def _object_codes(column: Any) -> NDArray[np.uint64]:
-    """Return codes of values of any kind, by the text that stands for each."""
-    try:
-        codes, values = pd.factorize(column.astype(object))
-    except TypeError:  # not hashable; whether it may be in a table is not decided here
-        codes, values = pd.factorize(column.astype(object).map(repr))
-    texts = np.array([*(repr(value) for value in values), ""], dtype=object)  # the last is for gaps
-    hashed: NDArray[np.uint64] = pd.util.hash_array(texts)[codes]
-    return hashed
