@@ -76,10 +76,49 @@ def test_what_is_not_a_number_is_refused():
         validate_similarity([["a", "b"], ["b", "a"]])
 
 
-@pytest.mark.parametrize("length", [0.0, -2.0])
-def test_diagonal_must_be_positive(length):
-    with pytest.raises(GeometryError, match=rf"squared lengths.*class 1 is {length:g};"):
-        validate_similarity(np.diag([1.0, length, 3.0]))
+@pytest.mark.parametrize(("lengths", "rank"), [([1, 0], 1), ([0, 2, 3], 2), ([1, -1e-9], 1)])
+def test_a_class_may_sit_at_the_origin(lengths, rank):
+    G = np.diag(lengths)
+    np.testing.assert_array_equal(validate_similarity(G, len(G), rank), G)
+
+
+def test_a_class_at_the_origin_is_like_no_other():
+    with pytest.raises(GeometryError, match=r"not positive semi-definite.*smallest eigenvalue"):
+        validate_similarity([[1.0, 0.5], [0.5, 0.0]])
+
+
+def test_a_negative_length_is_refused_with_the_nearest_matrix():
+    message = (
+        r"smallest eigenvalue is -1; nearest_reachable\(matrix\) returns .* distance 0\.707, but "
+        r"it puts class 1 at the origin.*\n\[\[1\. 0\.\]\n \[0\. 0\.\]\]"
+    )
+    with pytest.raises(GeometryError, match=message):
+        validate_similarity([[1, 0], [0, -1]])
+
+
+@pytest.mark.parametrize("G", [-np.eye(3), [[0.0, 1.0], [-1.0, 0.0]]])
+def test_zero_is_never_offered(G):
+    with pytest.raises(GeometryError, match="nearest reachable one is zero"):
+        validate_similarity(G)
+
+
+def test_zero_is_refused():
+    with pytest.raises(GeometryError, match="all classes at the origin"):
+        validate_similarity(np.zeros((3, 3)))
+
+
+@settings(deadline=None)
+@given(
+    entries=st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0]), min_size=9, max_size=9),
+    embedding_dim=st.sampled_from([None, 1, 2, 3]),
+)
+def test_whatever_is_offered_is_accepted(entries, embedding_dim):
+    G = np.reshape(entries, (3, 3))
+    try:
+        validate_similarity(G, embedding_dim=embedding_dim)
+    except GeometryError as error:
+        if "returns the nearest" in str(error):
+            validate_similarity(nearest_reachable(G, embedding_dim), embedding_dim=embedding_dim)
 
 
 def test_indefinite_matrix_is_refused_with_its_eigenvalue_and_the_nearest_matrix():

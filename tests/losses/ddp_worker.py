@@ -6,6 +6,7 @@ process.
 """
 
 import copy
+import itertools
 import os
 import sys
 
@@ -32,6 +33,10 @@ def losses(q):
     yield "sum", lambda **k: CoCoLoss(C, reduction="sum", **k)
     yield "balanced", lambda **k: BalancedCoCoLoss(PRIORS, **k)
     yield "dot regression", lambda **k: DotRegressionLoss(C, q, random_state=0, **k)
+    yield (
+        "sum of dot regression",
+        lambda **k: DotRegressionLoss(C, q, random_state=0, reduction="sum", **k),
+    )
     yield (
         "cross-entropy",
         lambda **k: CrossEntropyLoss(C, q, class_weight=[1.0, 2.0, 3.0, 4.0, 5.0], **k),
@@ -101,6 +106,39 @@ def numbers_sent(loss, h, y):
     return sum(sent)
 
 
+def refuse_a_batch_that_is_empty_on_all_ranks(q):
+    network, x, y = nn.Linear(D, q), torch.zeros(0, D), torch.zeros(0, dtype=torch.long)
+    named = [(name, make) for name, make in losses(q) if "sum" not in name]
+    for (name, make), reduction in itertools.product(named, ("mean", "sum")):
+        loss = make(reduction=reduction, process_group="world")
+        for call in (
+            lambda loss=loss: loss(network(x), y),
+            lambda loss=loss: loss.value_and_grad(network(x), y),
+            lambda loss=loss: backward_in_chunks(network, loss, x, y, 3),
+        ):
+            try:
+                call()
+            except CoCoError as error:
+                assert "empty" in str(error), error
+            else:
+                raise AssertionError(f"{name}, {reduction}: an empty batch was taken")
+
+
+def keep_earlier_gradients_when_a_chunk_fails(q):
+    """A network that fails must not cost the layer of the loss what it had learnt before."""
+    loss = CrossEntropyLoss(C, q, process_group="world")
+    loss(torch.ones(2, q), torch.tensor([0, 1])).backward()
+    before = gradients(loss).clone()
+    assert before.any()
+    network = nn.Linear(D + 1, q)  # which does not fit the inputs
+    try:
+        backward_in_chunks(network, loss, torch.zeros(4, D), torch.zeros(4, dtype=torch.long), 3)
+    except RuntimeError:
+        close(gradients(loss), before, "earlier gradients")
+    else:
+        raise AssertionError("the network took what it cannot take")
+
+
 def main():
     sizes = [int(size) for size in sys.argv[1].split(",")]
     distributed.init_process_group("gloo")
@@ -137,6 +175,9 @@ def main():
             sent = numbers_sent(loss, torch.randn(m, q), torch.randint(0, C_, (m,)))
             room_for_two_more = 0 if q >= 3 else 2
             assert sent == C_ * (q + 1) + q * q + room_for_two_more, (q, m, sent)
+    refuse_a_batch_that_is_empty_on_all_ranks(4)
+    keep_earlier_gradients_when_a_chunk_fails(4)
+
     # A rank outside the group of its loss is told so, instead of getting a gradient of its own.
     only_first = distributed.new_group([0])
     refused = False

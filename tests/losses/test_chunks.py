@@ -225,3 +225,31 @@ def test_buffers_that_change_are_the_same_in_both_passes(data):
     expected.backward()
     torch.testing.assert_close(value, expected.detach())
     torch.testing.assert_close(got, gradients(network))
+
+
+def test_a_first_pass_that_fails_leaves_the_buffers_as_they_were(data):
+    x, y, _ = data
+
+    class Failing(Watched):
+        def forward(self, x):
+            if self.calls == 3:
+                raise RuntimeError("the fourth chunk is too much")
+            return super().forward(x)
+
+    network = Failing()
+    before = [buffer.clone() for buffer in network.buffers()]
+    with pytest.raises(RuntimeError, match="the fourth chunk"):
+        backward_in_chunks(network, CoCoLoss(C), x, y, 7)
+    torch.testing.assert_close(list(network.buffers()), before)
+    assert all(gradient is None for gradient in gradients(network))
+
+
+def test_weights_are_held_against_the_precision_of_the_embeddings(data):
+    x, y, _ = data
+    w = torch.full((N,), 1e300, dtype=torch.float64)
+    loss = DotRegressionLoss(C, Q, random_state=0)
+    assert backward_in_chunks(make_network(), loss, x, y, 7, w) > 1e290
+    network = make_network().float()
+    with pytest.raises(CoCoError, match=r"row 0 has 1e\+300, which is too large for torch.float32"):
+        backward_in_chunks(network, loss, x.float(), y, 7, w)
+    assert all(gradient is None for gradient in gradients(network))

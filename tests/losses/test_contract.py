@@ -4,17 +4,20 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 from torch.nn import functional
 
 from cocoloss.exceptions import CoCoError
+from cocoloss.geometry import simplex_frame
 from cocoloss.losses import (
     BalancedCoCoLoss,
     CoCoLoss,
     CrossEntropyLoss,
     DotRegressionLoss,
+    backward_in_chunks,
     coco,
     moments,
 )
@@ -168,6 +171,16 @@ def test_dot_regression_keeps_its_prototypes_in_the_state():
     assert torch.equal(first.prototypes, second.prototypes)
 
 
+def test_dot_regression_in_float32_rounds_its_vertices_once():
+    h, y, _ = batch(9)
+    h = h.float()
+    vertices = torch.tensor(simplex_frame(C, Q, random_state=3)).float()[y]
+    residual = (h * vertices).sum(-1) - 1
+    value, gradient = DotRegressionLoss(C, Q, random_state=3).value_and_grad(h, y)
+    assert torch.equal(value, (residual.square() / 2).sum() / 9)
+    assert torch.equal(gradient, residual.unsqueeze(-1) * vertices / 9)
+
+
 def test_samplewise_losses_count_samples():
     assert DotRegressionLoss(C, Q).n_terms(64) == CrossEntropyLoss(C, Q).n_terms(64) == 64
 
@@ -206,6 +219,56 @@ def test_integer_labels_of_any_width_and_numpy_are_welcome(make):
     expected = make()(h, y)
     for labels in (y.int(), y.to(torch.uint8), y.numpy(), y.tolist(), y.numpy().astype(np.int16)):
         torch.testing.assert_close(make()(h, labels), expected)
+
+
+FORMS_OF_NUMBERS = {
+    "a series of any index": lambda a: pd.Series(a, index=np.arange(len(a))[::-1] + 7),
+    "nullable": lambda a: pd.Series(a).convert_dtypes(),
+    "backwards in memory": lambda a: a[::-1].copy()[::-1],
+    "every second one": lambda a: np.repeat(a, 2)[::2],
+    "big-endian": lambda a: a.astype(a.dtype.newbyteorder(">")),
+    "boxed": lambda a: a.astype(object),
+    "read-only": lambda a: np.frombuffer(a.tobytes(), dtype=a.dtype),
+    "tensors in a list": lambda a: list(torch.tensor(a)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS_OF_NUMBERS)
+def test_labels_and_weights_come_as_anything_numpy_can_read(make, form):
+    h, y, w = batch(6)
+    expected = make()(h, y, w)
+    labels, weights = (FORMS_OF_NUMBERS[form](values.numpy()) for values in (y, w))
+    assert torch.equal(make()(h, labels, weights), expected)
+
+
+@pytest.mark.parametrize("form", FORMS_OF_NUMBERS)
+def test_chunks_take_the_same_labels_and_weights(form):
+    h, y, w = batch(6)
+    labels, weights = (FORMS_OF_NUMBERS[form](values.numpy()) for values in (y, w))
+    value = backward_in_chunks(
+        torch.nn.Identity(), CoCoLoss(C), h.requires_grad_(), labels, 4, weights
+    )
+    torch.testing.assert_close(value, CoCoLoss(C).value_and_grad(h, y, w)[0])
+
+
+def test_weights_of_a_chunked_batch_that_are_no_numbers_are_a_clear_error():
+    with pytest.raises(CoCoError, match="sample_weight must be numbers"):
+        backward_in_chunks(torch.nn.Identity(), CoCoLoss(C), H, Y, 4, ["a"] * 6)
+
+
+@pytest.mark.parametrize("size", [2.5, -3, True, "8"])
+def test_terms_are_counted_for_whole_batches_only(make, size):
+    assert make().n_terms(0) == 0
+    with pytest.raises(CoCoError, match="batch_size must be"):
+        make().n_terms(size)
+
+
+def test_a_weight_that_float32_cannot_hold_is_named_as_it_came(make):
+    h, y, w = batch(6)
+    w[2] = 1e300
+    make()(h.double(), y, w)
+    with pytest.raises(CoCoError, match=r"row 2 has 1e\+300, which is too large for torch.float32"):
+        make()(h.float(), y, w)
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
@@ -257,10 +320,12 @@ BAD_CALLS = {
     "labels float": ((H, Y.double()), r"must be integers.*labels.long\(\)"),
     "labels boolean": ((H, Y > 1), "not torch.bool"),
     "labels of names": ((H, ["a"] * 6), "labels must be numbers"),
+    "labels missing": ((H, np.array([0, 1, 2, 3, 0, None])), "labels must be numbers"),
     "labels too short": ((H, Y[:-1]), r"shape \(6,\), but has shape \(5,\)"),
     "labels one-hot": ((H, functional.one_hot(Y, C)), r"has shape \(6, 4\)"),
     "embeddings of one sample": ((H[0], Y), r"have shape \(5,\)"),
     "embeddings integer": ((H.long(), Y), "floating-point"),
+    "embeddings of 8 bits": ((H.to(torch.float8_e4m3fn), Y), r"float8_e4m3fn; use .float\(\)"),
     "embeddings complex": ((H.to(torch.complex64), Y), "floating-point"),
     "embeddings array": ((H.numpy(), Y), "torch tensor, not ndarray"),
     "no columns": ((H[:, :0], Y), "have 0 columns"),
@@ -302,3 +367,55 @@ def test_bad_input_is_a_clear_error(make, case):
 def test_samplewise_losses_refuse_what_cannot_be_built(build, message):
     with pytest.raises(CoCoError, match=message):
         build()
+
+
+# torch's own compiler looks at the .grad of embeddings, which are no leaf.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
+@pytest.mark.parametrize("alone", [False, True], ids=["a step", "the loss alone"])
+def test_torch_compile_leaves_the_loss_as_it_is(make, alone):
+    torch.compiler.reset()
+    graphs = []
+
+    def note(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    network, loss = seeded(lambda: torch.nn.Linear(3, Q)), make()  # cold: it was never called
+    x, y, w = torch.randn(30, 3), torch.arange(30) % C, torch.rand(30)
+    if alone:
+        compiled = torch.compile(loss, backend=note)
+        value = compiled(network(x), y, w)
+    else:
+        compiled = torch.compile(lambda x, y, w: loss(network(x), y, w), backend=note)
+        value = compiled(x, y, w)
+    value.backward()
+    gradient = network.weight.grad.clone()
+    network.zero_grad()
+    expected = make()(network(x), y, w)
+    expected.backward()
+    assert torch.equal(value, expected)
+    assert torch.equal(gradient, network.weight.grad)
+    calls = {str(node.target) for graph in graphs for node in graph.graph.nodes}
+    assert not any("sum" in call or "bmm" in call or "cross_entropy" in call for call in calls)
+    torch.compiler.reset()
+
+
+PER_CLASS = {
+    "priors": BalancedCoCoLoss,
+    "class_weight": lambda shares: CrossEntropyLoss(len(shares), Q, class_weight=shares),
+}
+
+
+@pytest.mark.parametrize("name", PER_CLASS)
+@pytest.mark.parametrize("kind", [int, float, "int8", "Int64"])
+def test_shares_in_order_of_frequency_are_refused(name, kind):
+    shares = pd.Series([0, 2, 2, 1, 2, 1], dtype=kind).value_counts(normalize=True)
+    with pytest.raises(CoCoError, match=rf"{name} .*order \[2\S* 1\S* 0\S*\].*{name}.sort_index"):
+        PER_CLASS[name](shares)
+    PER_CLASS[name](shares.sort_index())
+
+
+@pytest.mark.parametrize("name", PER_CLASS)
+def test_shares_with_an_index_of_names_are_taken_as_they_come(name):
+    PER_CLASS[name](pd.Series([0.5, 0.3, 0.2], index=["b", "a", "c"]))
+    PER_CLASS[name]([0.5, 0.3, 0.2])

@@ -31,6 +31,38 @@ def test_float32_is_right_near_collapse(n, C, q, noise, seed):
     assert error < 0.01
 
 
+@pytest.mark.parametrize("priors", [None, [0.95, 0.05], [0.7, 0.3]], ids=["plain", "95", "70"])
+@pytest.mark.parametrize("share", [1.0, 0.9])
+@pytest.mark.parametrize("n", [300, 2048, 8192, 60_000])
+def test_float32_is_right_when_one_class_fills_most_of_the_batch(n, share, priors, monkeypatch):
+    """Thousands of nearly equal rows must not all round the same way."""
+    monkeypatch.setattr(coco, "gram_is_cheaper", lambda *_: False)
+    loss = CoCoLoss(2, priors=priors)
+    for seed in range(5):  # rotations: each has other digits to round
+        generator = torch.Generator().manual_seed(seed)
+        y = (torch.rand(n, generator=generator) >= share).long()
+        corners = torch.tensor(simplex_frame(2, 2, random_state=seed))
+        h = corners[y] + 1e-4 * torch.randn(n, 2, generator=generator)
+        h = h.float()
+        value, gradient = loss.value_and_grad(h, y)
+        expected, expected_gradient = loss.value_and_grad(h.double(), y)
+        torch.testing.assert_close(value.double(), expected, rtol=0.01, atol=0)
+        assert (gradient.double() - expected_gradient).norm() < 0.01 * expected_gradient.norm()
+
+
+@pytest.mark.parametrize("n_models", [1, 2])
+def test_float32_is_right_in_three_dimensions_and_for_several_models(n_models):
+    loss, y = CoCoLoss(3), torch.zeros(n_models, 8192, dtype=torch.long)
+    for seed in range(10):
+        generator = torch.Generator().manual_seed(seed)
+        corners = torch.tensor(simplex_frame(3, 3, random_state=seed))
+        h = (corners[y] + 1e-4 * torch.randn(n_models, 8192, 3, generator=generator)).float()
+        value, gradient = loss.value_and_grad(h, y)
+        expected, expected_gradient = loss.value_and_grad(h.double(), y)
+        torch.testing.assert_close(value.double(), expected, rtol=0.01, atol=0)
+        assert (gradient.double() - expected_gradient).norm() < 0.01 * expected_gradient.norm()
+
+
 @pytest.mark.parametrize("by_gram", [False, True], ids=["moments", "gram"])
 def test_is_never_negative_at_the_optimum_itself(by_gram, monkeypatch):
     monkeypatch.setattr(coco, "gram_is_cheaper", lambda *_: by_gram)

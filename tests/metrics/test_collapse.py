@@ -146,6 +146,19 @@ def test_scaling_embeddings_or_classifier_changes_nothing():
     assert scaled == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.parametrize("scale", [1e-307, 1e-100, 1e80, 1e160, 1e300])
+def test_no_scale_is_too_small_or_too_large(scale):
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    embeddings = rng.normal(size=(3, 4))[labels] + 0.5 * rng.normal(size=(60, 4))
+    expected = neural_collapse(embeddings, labels)
+    np.testing.assert_allclose(
+        [value for value in neural_collapse(scale * embeddings, labels) if value is not None],
+        [value for value in expected if value is not None],
+        rtol=1e-9,
+    )
+
+
 def test_more_rows_of_one_class_do_not_change_the_shape_of_the_means():
     embeddings, labels, weights, _ = imbalanced_rows()
     copies = np.where(labels == 1, 10, 1)

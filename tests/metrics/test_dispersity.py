@@ -82,6 +82,47 @@ def test_does_not_change_under_rotation_scale_and_shift(norm, seed, scale, shift
     assert dispersity(moved, labels, norm) == expected
 
 
+EXTREME = [1e-307, 1e-170, 1e-100, 1e-60, 1e80, 1e160, 1e300]
+
+
+@every_norm
+@pytest.mark.parametrize("scale", EXTREME)
+def test_no_scale_is_too_small_or_too_large(norm, scale):
+    embeddings, labels = imbalanced_rows()
+    expected = dispersity(embeddings, labels, norm)
+    assert dispersity(scale * embeddings, labels, norm) == pytest.approx(expected, rel=1e-10)
+    beside = np.column_stack([scale * embeddings, np.ones(len(labels))])  # no offset sets the scale
+    assert dispersity(beside, labels, norm) == pytest.approx(expected, rel=1e-10)
+
+
+@every_norm
+def test_a_row_of_weight_zero_does_not_set_the_scale(norm):
+    embeddings, labels = imbalanced_rows()
+    expected = dispersity(embeddings, labels, norm)
+    far = np.vstack([np.full(3, 1e300), embeddings])
+    weights = np.append(0.0, np.ones(len(labels)))
+    ours = dispersity(far, [0, *labels], norm, sample_weight=weights)
+    assert ours == pytest.approx(expected, rel=1e-12)
+
+
+@every_norm
+@pytest.mark.parametrize("scale", [1e-100, 1e80])
+def test_moments_of_small_and_large_rows_have_a_dispersity(norm, scale):
+    embeddings, labels = imbalanced_rows()
+    moments = ClassMoments().update(scale * embeddings, labels)
+    expected = dispersity(embeddings, labels, norm)
+    assert dispersity_of(moments, norm) == pytest.approx(expected, rel=1e-10)
+
+
+@every_norm
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered")
+def test_moments_that_are_infinite_are_refused(norm):
+    embeddings, labels = imbalanced_rows()
+    moments = ClassMoments().update(1e160 * embeddings, labels)
+    with pytest.raises(CoCoError, match="covariances are infinite; divide"):
+        dispersity_of(moments, norm)
+
+
 @every_norm
 def test_falls_with_the_square_of_the_width_of_the_classes(norm):
     embeddings, labels = imbalanced_rows()

@@ -1,6 +1,8 @@
+import math
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -236,7 +238,11 @@ def test_says_what_it_has_seen():
         (([[np.inf, 1.0]], [0]), "embeddings must be finite, but row 0"),
         (([[1.0, 1.0]], [0, 1]), "2 labels came with 1 embeddings; give one label each"),
         ((np.eye(2), np.eye(2)), r"labels must be a vector .* shape \(2, 2\).*argmax"),
-        ((np.eye(2), [0.0, np.nan]), "labels hold NaN; drop"),
+        ((np.eye(2), [0.0, np.nan]), "labels hold NaN, NaT or None; drop"),
+        ((np.eye(2), np.array(["2024-01-01", "NaT"], dtype="M8[D]")), "labels hold NaN, NaT or"),
+        ((np.eye(1, 2), np.array([None])), "labels hold NaN, NaT or None"),
+        ((np.eye(1, 2), np.array([pd.NA])), "labels hold NaN, NaT or None"),
+        ((np.eye(2), torch.tensor([0, 1]).to_sparse()), "labels must be a vector that numpy can"),
         ((np.eye(2), np.array([0, "a"], dtype=object)), "labels must be of one kind"),
         ((np.eye(2), ["a", "b"]), "new class 'a' cannot be sorted among .* such as 0"),
         ((np.eye(3), [0, 1, 1]), "embeddings of dimension 3 cannot join those of dimension 2"),
@@ -261,7 +267,45 @@ def test_refuses_to_merge_other_dimensions_and_other_kinds_of_labels():
         moments.merge(ClassMoments().update([[1.0]], [0]))
     with pytest.raises(CoCoError, match="'x' cannot be sorted"):
         moments.merge(ClassMoments().update([[1.0, 2.0]], ["x"]))
+    with pytest.raises(CoCoError, match="only another ClassMoments can be merged, not int"):
+        moments.merge(5)
     assert moments.n_samples == 1
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("M8[D]"), np.dtype("M8[ns]"), np.dtype("m8[s]")])
+def test_a_first_chunk_without_a_class_is_refused(dtype):
+    labels = np.array(["NaT", 5, 6], dtype=dtype)
+    with pytest.raises(CoCoError, match="labels hold NaN, NaT or None"):
+        ClassMoments().update(np.eye(3), labels)
+
+
+def test_labels_in_half_precision_are_labels():
+    for dtype in (torch.bfloat16, torch.float16):
+        moments = ClassMoments().update(np.eye(2), torch.tensor([0, 1], dtype=dtype))
+        assert moments.classes.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("far", [1e4, 1e6, 1e10])
+@pytest.mark.parametrize("alone", [True, False], ids=["of another class", "of the same class"])
+def test_a_far_row_costs_no_digits_wherever_it_comes(far, alone):
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], [200, 200, 1]) if alone else np.repeat([0, 1, 1], [200, 200, 1])
+    embeddings = rng.normal(size=(401, 3))
+    embeddings[-1] = far
+    exact = [
+        [math.fsum(column) / len(column) for column in embeddings[labels == c].T]
+        for c in sorted(set(labels))
+    ]
+    for order in (np.arange(401), np.arange(401)[::-1], rng.permutation(401)):
+        whole = ClassMoments().update(embeddings[order], labels[order])
+        chunks, rows = ClassMoments(), ClassMoments()
+        for part in np.array_split(order, 7):
+            chunks.update(embeddings[part], labels[part])
+        for row in order:
+            rows.update(embeddings[[row]], labels[[row]])
+        for moments in (whole, chunks, rows):
+            np.testing.assert_allclose(moments.means, exact, rtol=1e-12)
+            np.testing.assert_allclose(moments.within, whole.within, rtol=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ def validate_similarity(
     Parameters
     ----------
     matrix : array-like or tensor of shape (C, C)
-        Target similarities. The diagonal holds the squared lengths of the embeddings.
+        Target similarities. The diagonal holds the squared lengths of the embeddings; a class
+        whose length is 0 sits at the origin.
     n_classes : int, optional
         How many classes the matrix should be for.
     embedding_dim : int, optional
@@ -37,9 +38,9 @@ def validate_similarity(
     Raises
     ------
     GeometryError
-        If the matrix is not square, of the wrong size, not finite, not symmetric, without
-        positive diagonal, not positive semi-definite, or of rank above q. The message says where,
-        and how far the nearest reachable matrix is.
+        If the matrix is not square, of the wrong size, not finite, not symmetric, all zero, not
+        positive semi-definite, or of rank above q. The message says where, and how far the
+        nearest reachable matrix is.
 
     See Also
     --------
@@ -59,10 +60,14 @@ def validate_similarity(
         embedding_dim = check_embedding_dim(embedding_dim)
     _check_symmetric(G, embedding_dim)
     G = (G + G.T) / 2
-    _check_diagonal(G)
-    eigenvalues = np.linalg.eigvalsh(G)  # ascending; the largest is positive: the trace is
+    if not G.any():
+        raise GeometryError(
+            "the similarity matrix is zero, which puts all classes at the origin, where nothing "
+            "tells them apart; the diagonal holds squared lengths, and 1 is the usual one"
+        )
+    eigenvalues = np.linalg.eigvalsh(G)  # ascending
     smallest, largest = eigenvalues[0], eigenvalues[-1]
-    if smallest < -TOLERANCE * largest:
+    if smallest < -TOLERANCE * largest:  # also if no eigenvalue is positive
         raise GeometryError(
             f"the similarity matrix is not positive semi-definite, so no embedding has these "
             f"inner products: its smallest eigenvalue is {smallest:.3g}; "
@@ -148,19 +153,11 @@ def _check_symmetric(G: NDArray[np.float64], embedding_dim: int | None) -> None:
         )
 
 
-def _check_diagonal(G: NDArray[np.float64]) -> None:
-    worst = int(np.argmin(np.diag(G)))
-    if G[worst, worst] <= 0:
-        # No offer here: the nearest reachable matrix may well have the same empty diagonal.
-        raise GeometryError(
-            f"the diagonal of the similarity matrix holds squared lengths and must be positive, "
-            f"but that of class {worst} is {G[worst, worst]:.6g}; 1 is the usual length"
-        )
-
-
 def _offer(G: NDArray[np.float64], embedding_dim: int | None) -> str:
     """Describe the nearest reachable matrix for an error message."""
     nearest = nearest_reachable(G, embedding_dim)
+    if not nearest.any():
+        return "the nearest reachable one is zero, which tells no classes apart"
     distance = np.linalg.norm(G - nearest) / np.linalg.norm(G)
     call = "nearest_reachable(matrix)"
     if embedding_dim is not None:

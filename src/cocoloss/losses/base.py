@@ -11,9 +11,9 @@ from torch import Tensor, distributed, nn
 
 from cocoloss._validation import check_n_classes, check_option
 from cocoloss.exceptions import CoCoError
+from cocoloss.losses.inputs import as_tensor, check_embeddings, check_weight, fit
 
 REDUCTIONS = ("mean", "sum")
-HALF = (torch.float16, torch.bfloat16)
 INTEGERS = (
     *(torch.int64, torch.int32, torch.int16, torch.int8),
     *(torch.uint64, torch.uint32, torch.uint16, torch.uint8),
@@ -160,14 +160,14 @@ class EmbeddingLoss(nn.Module, ABC):
         self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None
     ) -> Batch:
         """Return the batch in the form that the formulas take, or say what does not fit."""
-        h = _check_embeddings(embeddings, self.embedding_dim)
+        h = check_embeddings(embeddings, self.embedding_dim)
         shape = h.shape[:-1]  # (K, n)
         y = self.check_labels(labels).to(h.device)
-        return Batch(h, _fit(y, shape, "labels"), check_weight(sample_weight, shape, h))
+        return Batch(h, fit(y, shape, "labels"), check_weight(sample_weight, shape, h))
 
     def check_labels(self, labels: Labels) -> Tensor:
         """Return labels as int64, or say why they are not classes 0, ..., C - 1."""
-        y = labels if isinstance(labels, Tensor) else _as_tensor(labels, "labels")
+        y = as_tensor(labels, "labels")
         if y.dtype not in INTEGERS and y.numel():
             raise CoCoError(
                 f"labels must be integers from 0 to {self.n_classes - 1}, not {y.dtype}; "
@@ -192,78 +192,6 @@ def _check_process_group(group: Any) -> Any:
     raise CoCoError(
         f"process_group must be a group of torch.distributed, 'world' or None, not {group!r}"
     )
-
-
-def _check_embeddings(embeddings: Tensor, embedding_dim: int | None) -> Tensor:
-    """Return embeddings as (K, n, q), in float32 at least: half precision only stores."""
-    if not isinstance(embeddings, Tensor):
-        raise CoCoError(
-            f"embeddings must be a torch tensor, not {type(embeddings).__name__}; "
-            f"use torch.as_tensor(embeddings)"
-        )
-    if embeddings.layout is not torch.strided:
-        raise CoCoError(f"embeddings must be dense, not {embeddings.layout}; use .to_dense()")
-    if embeddings.dim() not in (2, 3):
-        raise CoCoError(
-            f"embeddings must have shape (n_samples, embedding_dim), or with a leading model axis "
-            f"(n_models, n_samples, embedding_dim), but have shape {tuple(embeddings.shape)}"
-        )
-    if embeddings.dim() == 3 and embeddings.shape[0] == 0:
-        raise CoCoError("embeddings have a model axis of length 0; there must be a model")
-    if not embeddings.is_floating_point():
-        raise CoCoError(
-            f"embeddings must be real floating-point numbers, not {embeddings.dtype}; use .float()"
-        )
-    q = embeddings.shape[-1]
-    if q == 0 or (embedding_dim is not None and q != embedding_dim):
-        expected = "at least 1" if embedding_dim is None else str(embedding_dim)
-        raise CoCoError(f"embedding_dim must be {expected}, but the embeddings have {q} columns")
-    if embeddings.dim() == 2:
-        embeddings = embeddings.unsqueeze(0)
-    return embeddings.float() if embeddings.dtype in HALF else embeddings
-
-
-def check_weight(weight: Tensor | None, shape: torch.Size, like: Tensor) -> Tensor | None:
-    """Return sample weights as (K, n) like the embeddings, or say which one is not a weight."""
-    if weight is None:
-        return None
-    w = weight if isinstance(weight, Tensor) else _as_tensor(weight, "sample_weight")
-    if w.requires_grad:
-        raise CoCoError("sample_weight is a constant here, but requires a gradient; detach it")
-    if w.is_complex():
-        raise CoCoError(f"sample_weight must be real numbers, not {w.dtype}")
-    w = _fit(w.to(like.device, like.dtype), shape, "sample_weight")
-    bad = ~((w >= 0) & w.isfinite())
-    if bad.any():
-        k, i = (int(place[0]) for place in torch.nonzero(bad, as_tuple=True))
-        raise CoCoError(
-            f"sample_weight must be finite and not negative, but row {i} has {w[k, i].item()}"
-            + (f" in model {k}" if len(w) > 1 else "")
-        )
-    return w
-
-
-def _as_tensor(values: object, name: str) -> Tensor:
-    try:
-        return torch.as_tensor(values)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise CoCoError(
-            f"{name} must be numbers in a tensor, an array or a list: {error}"
-        ) from error
-
-
-def _fit(values: Tensor, shape: torch.Size, name: str) -> Tensor:
-    """Return per-sample values as (K, n)."""
-    if values.shape == shape[1:]:
-        values = values.unsqueeze(0)
-        return values if shape[0] == 1 else values.expand(shape)
-    if values.shape != shape:
-        raise CoCoError(
-            f"{name} must have one value per sample, shape {tuple(shape[1:])}"
-            + (f" or {tuple(shape)}" if shape[0] != 1 else "")
-            + f", but has shape {tuple(values.shape)}"
-        )
-    return values
 
 
 def drop_model_axis(value: Tensor, embeddings: Tensor) -> Tensor:

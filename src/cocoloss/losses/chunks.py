@@ -14,8 +14,9 @@ from torch.nn.parallel import DistributedDataParallel
 from cocoloss._validation import check_integer
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses import moments
-from cocoloss.losses.base import Batch, Labels, check_weight, world_size
+from cocoloss.losses.base import Batch, Labels, world_size
 from cocoloss.losses.coco import CoCoLoss
+from cocoloss.losses.inputs import as_tensor, check_weight
 from cocoloss.losses.samplewise import SamplewiseLoss
 
 
@@ -94,8 +95,8 @@ def backward_in_chunks(
     y = loss.check_labels(labels)
     inputs = _check_inputs(inputs, len(y) if y.dim() == 1 else None)
     if sample_weight is not None:  # all of it, before the first gradient is written
-        sample_weight = torch.as_tensor(sample_weight)
-        check_weight(sample_weight, torch.Size((1, len(y))), torch.empty(0))
+        sample_weight = as_tensor(sample_weight, "sample_weight")
+        check_weight(sample_weight, torch.Size((1, len(y))), _as_precise_as(network, inputs))
     # An empty batch is one empty chunk: its rank must still take part in the exchange.
     chunks = [slice(start, start + chunk_size) for start in range(0, max(len(y), 1), chunk_size)]
     scale *= world_size(loss.resolved_group())  # which DistributedDataParallel divides by
@@ -172,7 +173,12 @@ def _averaged_over_ranks(loss: SamplewiseLoss) -> Iterator[None]:
         return
     before = [parameter.grad for parameter in parameters]
     loss.zero_grad()
-    yield
+    try:
+        yield
+    except BaseException:
+        for parameter, earlier in zip(parameters, before, strict=True):
+            parameter.grad = earlier
+        raise
     for parameter, earlier in zip(parameters, before, strict=True):
         gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         gradient = loss.sum_over_ranks(gradient) / world_size(group)
@@ -196,11 +202,13 @@ def _as_if_it_had_not_run(network: nn.Module, inputs: object) -> Iterator[None]:
     devices = {tensor.device for tensor in tensors if tensor.device.type != "cpu"}
     kind = next(iter(devices)).type if devices else "cuda"
     buffers = [(buffer, buffer.clone()) for buffer in network.buffers()]
-    with torch.random.fork_rng(devices, device_type=kind):
-        yield
-    with torch.no_grad():
-        for buffer, before in buffers:
-            buffer.copy_(before)
+    try:
+        with torch.random.fork_rng(devices, device_type=kind):
+            yield
+    finally:
+        with torch.no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
 
 
 def _refuse_batch_norm(network: nn.Module) -> None:
@@ -211,6 +219,13 @@ def _refuse_batch_norm(network: nn.Module) -> None:
                 f"layer {name!r} normalises over the batch, which in chunks is another network; "
                 f"call .eval() on it, or use LayerNorm or GroupNorm"
             )
+
+
+def _as_precise_as(network: nn.Module, inputs: object) -> Tensor:
+    """Return an empty tensor in the precision that the embeddings will have."""
+    tensors = [*network.parameters(), *([inputs] if isinstance(inputs, Tensor) else [])]
+    double = any(tensor.dtype == torch.float64 for tensor in tensors)
+    return torch.empty(0, dtype=torch.float64 if double else torch.float32)
 
 
 def _check_inputs(inputs: object, rows: int | None) -> Sliceable:

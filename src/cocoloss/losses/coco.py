@@ -7,13 +7,15 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from cocoloss._validation import check_option, check_priors
+from cocoloss._validation import check_integer, check_option, check_priors
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import SIMILARITIES, validate_similarity
 from cocoloss.geometry import similarity as named_similarity
 from cocoloss.losses import moments
 from cocoloss.losses.base import Batch, EmbeddingLoss, Labels, drop_model_axis
 from cocoloss.losses.closed_form import ClosedForm
+from cocoloss.losses.compiling import out_of_graph
+from cocoloss.losses.inputs import check_class_order
 from cocoloss.losses.moments import Components, Moments
 from cocoloss.losses.pairwise import gram_is_cheaper, pairwise_value_and_grad
 
@@ -72,8 +74,10 @@ class CoCoLoss(EmbeddingLoss):
             self.similarity = check_option(similarity, "similarity", SIMILARITIES)
         else:
             self.similarity = validate_similarity(similarity, self.n_classes)
+        check_class_order(priors, "priors")
         self.priors = None if priors is None else check_priors(priors, self.n_classes)
 
+    @out_of_graph
     def forward(
         self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None = None
     ) -> Tensor:
@@ -115,7 +119,7 @@ class CoCoLoss(EmbeddingLoss):
 
     def n_terms(self, batch_size: int) -> int:
         """Return the number of ordered pairs, samples with themselves included."""
-        return batch_size**2
+        return check_integer(batch_size, "batch_size", minimum=0) ** 2
 
     def extra_repr(self) -> str:
         """Say what ``print(loss)`` shows."""
@@ -203,7 +207,7 @@ class BalancedCoCoLoss(CoCoLoss):
     Parameters
     ----------
     priors : array of shape (C,)
-        Share of each class in the training data (not in the batch).
+        Share of each class in the training data (not in the batch), in the order 0, ..., C - 1.
     similarity, reduction, process_group
         As for :class:`CoCoLoss`.
 

@@ -4,12 +4,15 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, distributed
 
 from cocoloss._validation import as_float_array, check_integer
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses.base import Batch, EmbeddingLoss, Labels, drop_model_axis, world_size
+from cocoloss.losses.compiling import out_of_graph
+from cocoloss.losses.inputs import check_class_order
 
 
 class SamplewiseLoss(EmbeddingLoss):
@@ -34,6 +37,7 @@ class SamplewiseLoss(EmbeddingLoss):
         self.embedding_dim = check_integer(embedding_dim, "embedding_dim", minimum=1)
         self.class_weight = None if class_weight is None else self._check_class_weight(class_weight)
 
+    @out_of_graph
     def forward(
         self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None = None
     ) -> Tensor:
@@ -61,7 +65,7 @@ class SamplewiseLoss(EmbeddingLoss):
 
     def n_terms(self, batch_size: int) -> int:
         """Return one term per sample."""
-        return batch_size
+        return check_integer(batch_size, "batch_size", minimum=0)
 
     @abstractmethod
     def terms(self, batch: Batch) -> Tensor:
@@ -78,7 +82,7 @@ class SamplewiseLoss(EmbeddingLoss):
     def normaliser(self, labels: Tensor, like: Tensor) -> Tensor:
         """Return what the sum over all ranks is divided by, (K,), from labels (K, n) alone."""
         K, n = labels.shape
-        if self.reduction == "sum" and (n or self.process_group is not None):
+        if self.reduction == "sum" and n and self.process_group is None:
             return like.new_ones(K)
         if self.class_weight is None:
             mass = like.new_full((K,), n)
@@ -87,7 +91,7 @@ class SamplewiseLoss(EmbeddingLoss):
         mass = self.sum_over_ranks(mass)
         if not mass.all():
             raise CoCoError("the batch is empty: a loss needs at least one sample")
-        return mass
+        return mass if self.reduction == "mean" else torch.ones_like(mass)
 
     def sum_over_ranks(self, values: Tensor) -> Tensor:
         """Return the sum over the process group, or the values themselves without one."""
@@ -115,6 +119,7 @@ class SamplewiseLoss(EmbeddingLoss):
         return terms.sum(-1)
 
     def _check_class_weight(self, class_weight: ArrayLike | Tensor) -> NDArray[np.float64]:
+        check_class_order(class_weight, "class_weight")
         weight = as_float_array(class_weight, "class_weight")
         if weight.shape != (self.n_classes,):
             raise CoCoError(

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss._validation import as_float_array
+from cocoloss._validation import as_array, as_float_array
 from cocoloss.exceptions import CoCoError
 
 
@@ -32,11 +32,22 @@ def check_finite(values: NDArray[np.float64], name: str) -> None:
         )
 
 
+def at_unit_scale(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return numbers over a power of two, the largest about one: their squares fit into float64.
+
+    A power of two changes no digit, so that whatever does not depend on scale stays as it is.
+    """
+    _, exponent = np.frexp(np.abs(rows).max(initial=0))
+    scaled: NDArray[np.float64] = np.ldexp(rows, -exponent)
+    return scaled
+
+
 def as_labels(labels: Any, n_rows: int) -> NDArray[Any]:
     """Return labels of any kind as a vector with one entry per row."""
-    if hasattr(labels, "detach"):  # a tensor, recognised without importing torch
-        labels = labels.detach().cpu().numpy()
-    vector: NDArray[Any] = np.asarray(labels)
+    try:
+        vector: NDArray[Any] = np.asarray(as_array(labels))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise CoCoError(f"labels must be a vector that numpy can read: {error}") from error
     if vector.ndim != 1:
         raise CoCoError(
             f"labels must be a vector with one class per row, but has shape {vector.shape}; "
@@ -57,6 +68,14 @@ def encode_labels(labels: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
             f"convert them first ({error})"
         ) from error
     found = classes.tolist()
-    if any(label != label for label in found):  # noqa: PLR0124 - only NaN differs from itself
-        raise CoCoError("labels hold NaN; drop the rows that have no class")
+    missing = classes.dtype.kind in "mM" and np.isnat(classes).any()  # in the list it is None
+    if missing or any(_is_missing(label) for label in found):
+        raise CoCoError("labels hold NaN, NaT or None; drop the rows that have no class")
     return found, codes
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)  # noqa: PLR0124 - NaN differs from itself
+    except TypeError:  # pandas' NA says neither yes nor no
+        return True

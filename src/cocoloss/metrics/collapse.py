@@ -13,7 +13,13 @@ from scipy.spatial.distance import cdist
 from cocoloss._validation import as_float_array
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import etf_distance
-from cocoloss.metrics._rows import as_embeddings, as_labels, check_finite, encode_labels
+from cocoloss.metrics._rows import (
+    as_embeddings,
+    as_labels,
+    at_unit_scale,
+    check_finite,
+    encode_labels,
+)
 from cocoloss.metrics.dispersity import dispersity_of
 from cocoloss.metrics.scatter import EPSILON, ClassMoments
 
@@ -102,7 +108,8 @@ def neural_collapse(
     """
     rows = as_embeddings(embeddings)  # (n, q)
     labels = as_labels(labels, len(rows))
-    moments = ClassMoments().update(rows, labels)
+    scaled = at_unit_scale(rows)
+    moments = ClassMoments().update(scaled, labels)
     nc1 = dispersity_of(moments, "pinv") / len(moments.classes)  # refuses a single class
     means = moments.means  # (C, q)
     weights, bias = _as_classifier(weights, bias, means.shape, moments.classes.tolist())
@@ -120,7 +127,7 @@ def neural_collapse(
         nc2_angles = _angle_deviation(centred)
         if weights is not None and weights.any():
             nc3 = _misalignment(weights, centred)
-    nc4 = _disagreement(rows, labels, means, weights, bias)
+    nc4 = _disagreement(rows, scaled, labels, means, weights, bias)
     return NeuralCollapse(nc1, etf_distance(centred), nc2_norms, nc2_angles, nc3, nc4)
 
 
@@ -174,25 +181,30 @@ def _angle_deviation(centred: NDArray[np.float64]) -> float:
 def _misalignment(weights: NDArray[np.float64], centred: NDArray[np.float64]) -> float:
     # NOTE[PAPER]: self-duality is printed row by row, w_c/|w_c| = mu_c/|mu_c|. As in Papyan et
     # al. the two matrices are compared as a whole, so that rows of unequal norms count too.
+    weights = at_unit_scale(weights)
     gap = weights / np.linalg.norm(weights) - centred / np.linalg.norm(centred)
     return float(np.sum(gap**2))
 
 
 def _disagreement(
     rows: NDArray[np.float64],
+    scaled: NDArray[np.float64],
     labels: NDArray[Any],
     means: NDArray[np.float64],
     weights: NDArray[np.float64] | None,
     bias: NDArray[np.float64],
 ) -> float:
-    """Return the share of rows on which the nearest mean and the other rule differ."""
+    """Return the share of rows on which the nearest mean and the other rule differ.
+
+    The means are those of the scaled rows; the classifier is made for the rows as they came.
+    """
     _, decisions = encode_labels(labels)
     step = max(1, DISTANCES_AT_ONCE // len(means))
     n_differ = 0
     for start in range(0, len(rows), step):
         chunk = slice(start, start + step)
         # Squares of differences, not |h|^2 - 2<h, mu> + |mu|^2, whose rounding breaks ties.
-        nearest = cdist(rows[chunk], means, "sqeuclidean").argmin(axis=1)
+        nearest = cdist(scaled[chunk], means, "sqeuclidean").argmin(axis=1)
         if weights is None:
             decided = decisions[chunk]
         else:

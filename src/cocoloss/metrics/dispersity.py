@@ -5,9 +5,11 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cocoloss._validation import check_option
+from cocoloss._validation import check_option, check_weights
 from cocoloss.exceptions import CoCoError
+from cocoloss.metrics._rows import as_embeddings, as_labels, at_unit_scale
 from cocoloss.metrics.scatter import EPSILON, ClassMoments
 
 
@@ -65,7 +67,16 @@ def dispersity(
     0.25
     """
     check_option(norm, "norm", NORMS)
-    return dispersity_of(ClassMoments().update(embeddings, labels, sample_weight), norm)
+    rows = as_embeddings(embeddings)
+    labels = as_labels(labels, len(rows))
+    weights = check_weights(sample_weight, len(rows))
+    present = weights > 0
+    rows, labels, weights = rows[present], labels[present], weights[present]
+    if len(rows):
+        # Seen from a row, because a common offset must not set the scale; halves, because the
+        # difference of two large numbers may be larger than float64 holds.
+        rows = at_unit_scale(rows / 2 - rows[0] / 2)
+    return dispersity_of(ClassMoments().update(rows, labels, weights), norm)
 
 
 def dispersity_of(moments: ClassMoments, norm: str = "fro") -> float:
@@ -104,17 +115,30 @@ def dispersity_of(moments: ClassMoments, norm: str = "fro") -> float:
             f"all rows are of class {classes.tolist()[0]!r}, and one class has no distance to "
             f"compare with; give rows of at least two classes"
         )
+    if not np.isfinite(moments.total).all():
+        raise CoCoError(
+            "the embeddings were so large that their covariances are infinite; divide them by "
+            "their largest entry before update, which changes no dispersity"
+        )
     if moments.means_coincide:
         return float("inf")
     return NORMS[norm](moments)
 
 
 def _frobenius_ratio(moments: ClassMoments) -> float:
-    return float(np.linalg.norm(moments.within) / np.linalg.norm(moments.between))
+    within, between = _covariances(moments)
+    return float(np.linalg.norm(within) / np.linalg.norm(between))
 
 
 def _spectral_ratio(moments: ClassMoments) -> float:
-    return float(np.linalg.norm(moments.within, 2) / np.linalg.norm(moments.between, 2))
+    within, between = _covariances(moments)
+    return float(np.linalg.norm(within, 2) / np.linalg.norm(between, 2))
+
+
+def _covariances(moments: ClassMoments) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return Sigma_W and Sigma_B over a power of two, so that their squares fit into float64."""
+    within, between = at_unit_scale(np.stack([moments.within, moments.between]))
+    return within, between
 
 
 def _trace_ratio(moments: ClassMoments) -> float:

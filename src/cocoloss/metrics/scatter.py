@@ -21,10 +21,10 @@ class _Part(NamedTuple):
     """Moments on their way into an accumulator."""
 
     classes: list[Any]
-    origin: NDArray[np.float64]  # (q,)
     counts: NDArray[np.integer[Any]]  # (C,)
     masses: NDArray[np.float64]  # (C,)
-    means: NDArray[np.float64]  # (C, q), relative to the origin
+    means: NDArray[np.float64]  # (C, q), rounded
+    rests: NDArray[np.float64]  # (C, q), what the rounding left
     scatter: NDArray[np.float64]  # (q, q), N Sigma_W
 
 
@@ -84,12 +84,13 @@ class ClassMoments:
     def __init__(self) -> None:
         # Class -> row of the arrays below, in order of discovery: a new class appends a row.
         self._index: dict[Any, int] = {}
-        # The first row ever seen. Means are kept relative to it, so that differences of means,
-        # on which merging and Sigma_B rest, are taken between small numbers.
-        self._origin: NDArray[np.float64] | None = None  # (q,)
         self._counts = np.zeros(0, dtype=np.int64)  # (C,)
         self._masses = np.zeros(0)  # (C,)
-        self._means = np.zeros((0, 0))  # (C, q), relative to the origin
+        # A mean is the sum of two numbers, the second one what rounding took from the first:
+        # differences of means, on which merging and Sigma_B rest, then keep their digits however
+        # far the rows are from zero, or the first row from the others.
+        self._means = np.zeros((0, 0))  # (C, q)
+        self._rests = np.zeros((0, 0))  # (C, q)
         self._scatter = np.zeros((0, 0))  # (q, q), N Sigma_W
 
     def update(self, embeddings: Any, labels: Any, sample_weight: Any = None) -> Self:
@@ -117,32 +118,41 @@ class ClassMoments:
         rows = as_embeddings(embeddings)  # (n, q)
         labels = as_labels(labels, len(rows))
         weights = check_weights(sample_weight, len(rows))
-        if self._origin is not None and len(self._origin) != rows.shape[1]:
-            raise _dimension_error(rows.shape[1], len(self._origin))
+        self._check_dimension(rows.shape[1])
         present = weights > 0  # a class of weight zero has no mean, so such rows are left out
         if not present.all():
             rows, labels, weights = rows[present], labels[present], weights[present]
         if not len(rows):
             return self
         classes, codes = encode_labels(labels)
-        origin = rows[0].copy() if self._origin is None else self._origin
-        deviations = rows - origin  # (n, q), not yet centred; also spares the caller's array
         # One non-zero per column: class sums in O(n q) without an (n, C) array.
         membership = csc_array(
             (weights, codes, np.arange(len(rows) + 1)), shape=(len(classes), len(rows))
         )
         counts = np.bincount(codes)
         masses = np.bincount(codes, weights=weights).astype(np.float64, copy=False)
-        means = (membership @ deviations) / masses[:, None]  # (C, q)
-        deviations -= means[codes]
+        deviations = rows - rows[0]  # (n, q); a new array, which spares the caller's
+        means = rows[0] + (membership @ deviations) / masses[:, None]  # (C, q)
+        of_class = means[codes]  # (n, q)
+        np.subtract(rows, of_class, out=deviations)
+        rests = (membership @ deviations) / masses[:, None]
+        deviations -= np.take(rests, codes, axis=0, out=of_class, mode="clip")  # clip: in place
         deviations *= np.sqrt(weights)[:, None]
-        self._absorb(_Part(classes, origin, counts, masses, means, deviations.T @ deviations))
+        scatter = deviations.T @ deviations
+        self._absorb(_Part(classes, counts, masses, means, rests, scatter))
         return self
 
     def merge(self, other: "ClassMoments") -> Self:
         """Add everything another accumulator has seen; the other one stays as it is."""
+        if not isinstance(other, ClassMoments):
+            raise CoCoError(
+                f"only another ClassMoments can be merged, not {type(other).__name__}; give rows "
+                f"and their labels to update"
+            )
         if other.n_samples:
-            self._absorb(other._seen_from(self._origin))  # noqa: SLF001 - one of our own kind
+            part = other._as_part()  # noqa: SLF001 - one of our own kind
+            self._check_dimension(part.means.shape[1])
+            self._absorb(part)
         return self
 
     def __add__(self, other: "ClassMoments") -> "ClassMoments":
@@ -164,7 +174,7 @@ class ClassMoments:
     @property
     def classes(self) -> NDArray[Any]:
         """Sorted labels, of shape (C,)."""
-        self._require_origin()
+        self._require_rows()
         labels = sorted(self._index)
         if isinstance(labels[0], bool | int | float | str):
             return np.asarray(labels)
@@ -183,30 +193,34 @@ class ClassMoments:
     @property
     def means(self) -> NDArray[np.float64]:
         """Class means, of shape (C, q)."""
-        return self._require_origin() + self._means[self._order()]
+        order = self._order()
+        means: NDArray[np.float64] = self._means[order] + self._rests[order]
+        return means
 
     @property
     def global_mean(self) -> NDArray[np.float64]:
         """Mean of all rows, of shape (q,)."""
-        return self._require_origin() + self._relative_global_mean()
+        relative = self._relative_means()
+        mean: NDArray[np.float64] = self._means[0] + self._masses @ relative / self._masses.sum()
+        return mean
 
     @property
     def within(self) -> NDArray[np.float64]:
         """Within-class covariance Sigma_W, of shape (q, q)."""
-        self._require_origin()
+        self._require_rows()
         within: NDArray[np.float64] = self._scatter / self._masses.sum()
         return within
 
     @property
     def between(self) -> NDArray[np.float64]:
         """Between-class covariance Sigma_B, of shape (q, q)."""
-        centred = self._means - self._relative_global_mean()
+        centred = self._centred_means()
         return (centred.T @ centred) / len(centred)
 
     @property
     def total(self) -> NDArray[np.float64]:
         """Covariance of all rows around their mean, Sigma_T, of shape (q, q)."""
-        centred = self._means - self._relative_global_mean()
+        centred = self._centred_means()
         centred *= np.sqrt(self._masses / self._masses.sum())[:, None]
         return self.within + centred.T @ centred
 
@@ -217,29 +231,28 @@ class ClassMoments:
         rounding = 64 * self.n_samples * EPSILON**2
         return bool(np.trace(self.between) <= rounding * np.trace(self.total))
 
-    def _seen_from(self, origin: NDArray[np.float64] | None) -> _Part:
-        """Return our moments relative to another origin, or to our own if there is none."""
-        own = self._require_origin()
-        origin = own if origin is None else origin
-        if len(origin) != len(own):
-            raise _dimension_error(len(own), len(origin))
-        means = self._means + (own - origin)
-        return _Part(list(self._index), origin, self._counts, self._masses, means, self._scatter)
+    def _as_part(self) -> _Part:
+        return _Part(
+            list(self._index), self._counts, self._masses, self._means, self._rests, self._scatter
+        )
 
     def _absorb(self, part: _Part) -> None:
-        """Add moments relative to our own origin, or to any origin if we have none yet.
+        """Add moments of other rows.
 
         Two parts of one class, a and b, join as Chan, Golub and LeVeque (1983) have it:
         mu = mu_a + (m_b / m) delta and S = S_a + S_b + (m_a m_b / m) delta delta^T,
         with delta = mu_b - mu_a. Both terms of S are non-negative: nothing cancels.
         """
-        rows = self._rows_of(part.classes, embedding_dim=len(part.origin))
-        self._origin = part.origin
+        rows = self._rows_of(part.classes, embedding_dim=part.means.shape[1])
         before = self._masses[rows]
         after = before + part.masses
         share = part.masses / after  # before the masses change: the part may be ourselves
-        delta = part.means - self._means[rows]  # (c, q)
-        self._means[rows] += delta * share[:, None]
+        own, own_rest = self._means[rows], self._rests[rows]
+        delta = (part.means - own) + (part.rests - own_rest)  # (c, q)
+        is_new = (before == 0)[:, None]
+        step = own_rest + delta * share[:, None]
+        self._means[rows] = np.where(is_new, part.means, own + step)
+        self._rests[rows] = np.where(is_new, part.rests, _rounding_of_sum(own, step))
         self._masses[rows] = after
         self._counts[rows] += part.counts
         delta *= np.sqrt(before * share)[:, None]
@@ -254,36 +267,49 @@ class ClassMoments:
             except TypeError as error:
                 raise CoCoError(
                     f"the new class {new[0]!r} cannot be sorted among the earlier ones, such as "
-                    f"{next(iter(self._index))!r}; give labels of one kind in every chunk"
+                    f"{[*self._index, *new][0]!r}; give labels of one kind in every chunk"
                 ) from error
             self._index.update(zip(new, count(len(self._index)), strict=False))
             missing = np.zeros(len(new))
             self._counts = np.append(self._counts, missing.astype(np.int64))
             self._masses = np.append(self._masses, missing)
-            self._means = np.vstack(
-                [self._means.reshape(-1, embedding_dim), np.zeros((len(new), embedding_dim))]
-            )
+            room = np.zeros((len(new), embedding_dim))
+            self._means = np.vstack([self._means.reshape(-1, embedding_dim), room])
+            self._rests = np.vstack([self._rests.reshape(-1, embedding_dim), room])
             self._scatter = self._scatter if self._scatter.size else np.zeros((embedding_dim,) * 2)
         return np.array([self._index[label] for label in classes], dtype=np.intp)
 
     def _order(self) -> NDArray[np.intp]:
         """Return the stored rows in the order of the sorted classes."""
-        self._require_origin()
+        self._require_rows()
         return np.array([self._index[label] for label in sorted(self._index)], dtype=np.intp)
 
-    def _relative_global_mean(self) -> NDArray[np.float64]:
-        self._require_origin()
-        mean: NDArray[np.float64] = self._masses @ self._means / self._masses.sum()
-        return mean
+    def _relative_means(self) -> NDArray[np.float64]:
+        """Return the class means as seen from one of them, in the order of discovery."""
+        self._require_rows()
+        relative: NDArray[np.float64] = (self._means - self._means[0]) + self._rests
+        return relative
 
-    def _require_origin(self) -> NDArray[np.float64]:
-        if self._origin is None:
+    def _centred_means(self) -> NDArray[np.float64]:
+        """Return the class means as seen from the mean of all rows, in the order of discovery."""
+        relative = self._relative_means()
+        centred: NDArray[np.float64] = relative - self._masses @ relative / self._masses.sum()
+        return centred
+
+    def _require_rows(self) -> None:
+        if not self._index:
             raise CoCoError("no rows seen yet; call update with embeddings and labels first")
-        return self._origin
+
+    def _check_dimension(self, embedding_dim: int) -> None:
+        if self._index and self._means.shape[1] != embedding_dim:
+            raise CoCoError(
+                f"embeddings of dimension {embedding_dim} cannot join those of dimension "
+                f"{self._means.shape[1]} seen before; use one ClassMoments per embedding"
+            )
 
 
-def _dimension_error(given: int, before: int) -> CoCoError:
-    return CoCoError(
-        f"embeddings of dimension {given} cannot join those of dimension {before} seen before; "
-        f"use one ClassMoments per embedding"
-    )
+def _rounding_of_sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a + b less what float64 makes of it, exactly (Knuth's two-sum)."""
+    total = a + b
+    of_b = total - a
+    return (a - (total - of_b)) + (b - of_b)
