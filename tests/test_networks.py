@@ -24,7 +24,7 @@ def inputs(n_models=3):
     return torch.randn(n_models, M, D, generator=torch.Generator().manual_seed(0))
 
 
-def reference(network, x, mask=None):
+def reference(network, x, mask=None, *, linear_hidden=False):
     """Run the same network with autograd; return embeddings and its leaf parameters."""
     flat = network.parameters.detach().clone().requires_grad_()
     weights, biases = network._views(flat)  # noqa: SLF001
@@ -33,7 +33,7 @@ def reference(network, x, mask=None):
         if mask is not None and layer == network.dropout_layer:
             a = a * mask
         a = a @ weight + bias
-        if layer < len(weights) - 1:
+        if layer < len(weights) - 1 and not (linear_hidden and layer == len(weights) - 2):
             a = a.relu()
     if network.output == "tanh":
         a = a.tanh()
@@ -59,14 +59,28 @@ def test_backward_is_what_autograd_says(n_models, hidden, output, normalize):
     torch.testing.assert_close(network.gradients, flat.grad, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("hidden", [(7,), (7, 6), (4, 8, 5)])
+def test_backward_is_right_if_the_last_hidden_layer_is_linear(hidden):
+    network = make(2, hidden, linear_hidden=True)
+    x = inputs(2)
+    embeddings = network.forward(x, training=True)
+    expected, flat = reference(network, x, linear_hidden=True)
+    torch.testing.assert_close(embeddings, expected.detach())
+    gradient = torch.randn(embeddings.shape)
+    network.backward(gradient)
+    expected.backward(gradient)
+    torch.testing.assert_close(network.gradients, flat.grad, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("linear_hidden", [False, True])
 @pytest.mark.parametrize("layer", [0, 1, 2, -1])
-def test_backward_is_right_under_dropout_before_any_layer(layer):
-    network = make(dropout=0.4, dropout_layer=layer)
+def test_backward_is_right_under_dropout_before_any_layer(layer, linear_hidden):
+    network = make(dropout=0.4, dropout_layer=layer, linear_hidden=linear_hidden)
     x = inputs()
     embeddings = network.forward(x, training=True)
     mask = network._mask  # noqa: SLF001
     assert 0.3 < (mask == 0).float().mean() < 0.5
-    expected, flat = reference(network, x, mask)
+    expected, flat = reference(network, x, mask, linear_hidden=linear_hidden)
     torch.testing.assert_close(embeddings, expected.detach())
     gradient = torch.randn(embeddings.shape)
     network.backward(gradient)

@@ -40,6 +40,8 @@ class LockstepMLP:
         What is applied to the last layer.
     normalize : bool
         Whether embeddings are divided by their norm: training on the sphere.
+    linear_hidden : bool
+        Whether the last hidden layer has no ReLU: a narrow one, which dies too easily with it.
     device : str or torch.device
         Where the models live.
 
@@ -62,10 +64,12 @@ class LockstepMLP:
         dropout_layer: int = -1,
         output: str = "identity",
         normalize: bool = False,
+        linear_hidden: bool = False,
         device: str | torch.device = "cpu",
     ) -> None:
         self.layer_sizes = tuple(layer_sizes)
         n_layers = len(self.layer_sizes) - 1
+        self._n_relus = n_layers - 2 if linear_hidden else n_layers - 1  # layers that have it
         if not -n_layers <= dropout_layer < n_layers:
             raise CoCoError(
                 f"dropout_layer must be a layer of the network, 0 to {n_layers - 1} (or negative "
@@ -110,7 +114,6 @@ class LockstepMLP:
 
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """Return embeddings (K, m, q) of inputs (K, m, d); in training, remember the way."""
-        last = len(self.weights) - 1
         inputs = []
         a = x
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
@@ -119,7 +122,7 @@ class LockstepMLP:
                 a = a * self._mask
             inputs.append(a)
             a = torch.baddbmm(bias, a, weight)
-            if layer < last:
+            if layer < self._n_relus:
                 a = torch.relu_(a)
         if self.output == "tanh":
             a = torch.tanh_(a)
@@ -152,7 +155,7 @@ class LockstepMLP:
             if self.dropout and layer == self.dropout_layer:
                 da.mul_(self._mask)
             # A dropped unit has a = 0 and a mask of 0, so a > 0 is ReLU's derivative either way.
-            dz = torch.ops.aten.threshold_backward(da, a, 0)
+            dz = torch.ops.aten.threshold_backward(da, a, 0) if layer <= self._n_relus else da
 
     def _dropout_mask(self, shape: torch.Size, device: torch.device) -> Tensor:
         keep = 1 - self.dropout

@@ -240,6 +240,20 @@ def test_a_head_without_priors_of_its_own_gets_those_of_the_classifier(priors, w
     np.testing.assert_array_equal(own.predict_proba(X_test), named)
 
 
+def test_cross_entropy_learns_through_two_dimensions(wine):
+    X, X_test, y, y_test = wine
+    for seed in range(4):
+        narrow = CrossEntropyClassifier(n_members=1, embedding_dim=2, random_state=seed)
+        narrow.set_params(max_iter=40).fit(X, y)
+        assert narrow.score(X_test, y_test) > 0.9
+        embedding = narrow.transform(X_test)
+        assert embedding.shape[1] == 2
+        assert (embedding < 0).any()
+        last, bias = list(narrow._ensemble().layers(0))[-1]  # noqa: SLF001
+        logits = embedding @ last + bias
+        np.testing.assert_array_equal(narrow.predict(X_test), logits.argmax(axis=1))
+
+
 def test_outliers_score_higher(wine):
     X, X_test, y, _ = wine
     classifier = quick().fit(X, y)

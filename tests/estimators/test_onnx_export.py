@@ -46,6 +46,48 @@ def test_another_runtime_gives_the_same_answers(tmp_path, cls, head, table):
         np.testing.assert_allclose(answers["probabilities"], model.predict_proba(X), atol=1e-5)
 
 
+def fitted_on(classes):
+    X, y = TABLES["wine"]
+    X = ((X - X.mean(0)) / X.std(0)).astype(np.float32)
+    options = {"max_iter": 2, "n_members": 1, "random_state": 0, "preprocess": None}
+    return CoCoClassifier((8,), **options).fit(X, np.array(classes)[y]), X
+
+
+@pytest.mark.parametrize(
+    ("classes", "kind"),
+    [
+        ([1.0, 2.0, 3.0], np.float64),
+        ([np.float32(2), np.float32(1), np.float32(4)], np.float64),
+        ([-5, 2**60 + 1, 7], np.int64),
+        (np.array([7, 200, 9], dtype=np.uint8), np.int64),
+        (np.array([3, 1, 2], dtype=object), np.int64),
+        ([True, False, True], np.int64),
+        (["b", "a", "c"], object),
+    ],
+)
+def test_labels_are_the_classes_themselves(tmp_path, classes, kind):
+    model, X = fitted_on(classes)
+    model.to_onnx(tmp_path / "m.onnx")
+    label = run(tmp_path / "m.onnx", X)["label"]
+    assert label.dtype == kind
+    assert label.tolist() == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array(["2020-01-01", "2021-01-01", "2022-01-01"], dtype="M8[D]"),
+        np.array([2**63, 2**63 + 1, 5], dtype=np.uint64),
+    ],
+    ids=["dates", "too large"],
+)
+def test_classes_that_a_graph_cannot_hold_are_refused(tmp_path, classes):
+    model, _ = fitted_on(classes)
+    with pytest.raises(CoCoError, match=r"encode them.*astype\(str\)"):
+        model.to_onnx(tmp_path / "m.onnx")
+    assert not (tmp_path / "m.onnx").exists()
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -61,6 +103,15 @@ def test_every_form_of_the_paper_is_exported(tmp_path, options):
     model.to_onnx(tmp_path / "m.onnx")
     given = run(tmp_path / "m.onnx", X)["probabilities"]
     np.testing.assert_allclose(given, model.predict_proba(X), atol=1e-5)
+
+
+def test_a_narrow_layer_of_cross_entropy_is_linear_there_too(tmp_path):
+    model, X = fitted(CrossEntropyClassifier, embedding_dim=2)
+    model.to_onnx(tmp_path / "m.onnx")
+    answers = run(tmp_path / "m.onnx", X)
+    assert (answers["embedding"] < 0).any()
+    np.testing.assert_allclose(answers["embedding"], model.transform(X), atol=1e-5)
+    np.testing.assert_allclose(answers["probabilities"], model.predict_proba(X), atol=1e-5)
 
 
 def test_a_table_is_preprocessed_here(tmp_path):

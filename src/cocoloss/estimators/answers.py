@@ -21,6 +21,7 @@ class MemberAnswers:
     parameters_: NDArray[np.float32]
     layer_sizes_: tuple[int, ...]
     normalize_: bool
+    linear_hidden_: bool = False
     reads_outputs_: bool
     output: str
     n_features_in_: int
@@ -73,8 +74,12 @@ class MemberAnswers:
 
     def _outputs(self, inputs: NDArray[np.float32], *, hidden: bool = False) -> NDArray[Any]:
         """Return what each network gives, or its last hidden layer, (K, n, q)."""
-        ensemble = Ensemble(self.layer_sizes_, self.parameters_, self.output, self.normalize_)
-        return ensemble.embed(inputs, hidden=hidden)
+        return self._ensemble().embed(inputs, hidden=hidden)
+
+    def _ensemble(self) -> Ensemble:
+        return Ensemble(
+            self.layer_sizes_, self.parameters_, self.output, self.normalize_, self.linear_hidden_
+        )
 
     def _embeddings(self, inputs: NDArray[np.float32]) -> NDArray[Any]:
         """Return the embedding of each member, (K, n, q)."""

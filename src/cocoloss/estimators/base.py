@@ -265,6 +265,7 @@ class BaseNetworkClassifier(
         self.modules_ = modules
         self.layer_sizes_ = job.design.layer_sizes
         self.normalize_ = job.design.network["normalize"]
+        self.linear_hidden_ = job.design.network["linear_hidden"]
         kind = self._automatic_head if is_auto(self.head) else self.head
         self.reads_outputs_ = is_named(kind, "readout")
         linear = isinstance(kind, str) and kind in LINEAR_HEADS
@@ -329,6 +330,7 @@ class BaseNetworkClassifier(
             "dropout_layer": self.dropout_layer,
             "output": self.output,
             "normalize": self._normalizes if is_auto(self.normalize) else bool(self.normalize),
+            "linear_hidden": self._logits and not is_auto(self.embedding_dim),
         }
         check_device(self.device)
         loss = self._make_loss(n_classes, sizes[-1], self._seed)

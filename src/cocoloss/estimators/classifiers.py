@@ -249,7 +249,7 @@ class CrossEntropyClassifier(HiddenLayerAnswers, BaseNetworkClassifier):
     r"""The usual classifier: a softmax on a linear layer of the last hidden layer.
 
     Parameters are those of :class:`CoCoClassifier`, without ``loss`` and ``similarity``. The
-    embedding is the last hidden layer; an ``embedding_dim`` adds one of that many units. "auto"
+    embedding is the last hidden layer; an ``embedding_dim`` adds a linear one of that many. "auto"
     means that ``head`` is "readout", the softmax; other heads look at the embedding.
 
     Examples

@@ -29,12 +29,15 @@ class Ensemble:
         Weights and biases in the order of :class:`cocoloss.networks.LockstepMLP`.
     output : {"identity", "tanh"}
     normalize : bool
+    linear_hidden : bool
+        Whether the last hidden layer has no ReLU.
     """
 
     layer_sizes: tuple[int, ...]
     parameters: NDArray[np.float32]
     output: str = "identity"
     normalize: bool = False
+    linear_hidden: bool = False
 
     @property
     def n_models(self) -> int:
@@ -51,6 +54,11 @@ class Ensemble:
                 self.parameters[k, stop : stop + n_out].astype(np.float64),
             )
             start = stop + n_out
+
+    def has_relu(self, layer: int) -> bool:
+        """Return whether a layer, from 0, has ReLU units."""
+        n_layers = len(self.layer_sizes) - 1
+        return layer < (n_layers - 2 if self.linear_hidden else n_layers - 1)
 
     def embed(self, X: NDArray[np.float32], *, hidden: bool = False) -> NDArray[np.float64]:
         """Return what each network makes of the rows, (K, n, q).
@@ -76,10 +84,11 @@ class Ensemble:
     def _forward(
         self, layers: list[tuple[Any, Any]], a: NDArray[np.float64], *, hidden: bool
     ) -> NDArray[np.float64]:
-        for weight, bias in layers[:-1]:
+        for layer, (weight, bias) in enumerate(layers[:-1]):
             a = a @ weight
             a += bias
-            np.maximum(a, 0, out=a)
+            if self.has_relu(layer):
+                np.maximum(a, 0, out=a)
         if hidden:
             return a
         weight, bias = layers[-1]

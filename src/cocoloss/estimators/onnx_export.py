@@ -46,11 +46,12 @@ def write_onnx(model: "MemberAverage", path: str | os.PathLike[str]) -> None:
         raise CoCoError("ONNX export needs onnx: pip install 'cocoloss[onnx]'") from None
     if model.modules_ is not None:
         raise CoCoError("a torch module is exported by torch.onnx.export, not from here")
+    labels = _labels(model.classes_)
     graph = _Graph()
     heads = [_likelihood(head) for head in model.heads_]
     probable = isinstance(model.heads_[0], EmbeddingHead)
     X = graph.add("Cast", "X", to=onnx.TensorProto.DOUBLE)
-    ensemble = Ensemble(model.layer_sizes_, model.parameters_, model.output, model.normalize_)
+    ensemble = model._ensemble()  # noqa: SLF001 - one of our own kind
     answers, embeddings = [], []
     for k, (head, likelihood) in enumerate(zip(model.heads_, heads, strict=True)):
         hidden, output = _network(graph, ensemble, k, X)
@@ -62,18 +63,15 @@ def write_onnx(model: "MemberAverage", path: str | os.PathLike[str]) -> None:
     joined = graph.add("Concat", *embeddings, axis=1)
     embedding = graph.add("Div", joined, graph.constant(np.sqrt(len(embeddings))))
     best = graph.add("ArgMax", answer, axis=1, keepdims=0)
-    classes = model.classes_
-    if classes.dtype.kind in "OU" and all(isinstance(c, str) for c in classes.tolist()):
-        best = graph.add("Gather", graph.constant(classes.astype(object), keep=True), best)
-    elif classes.dtype.kind in "iub":
-        best = graph.add("Gather", graph.constant(classes.astype(np.int64), keep=True), best)
-    graph.name(best, "label")
+    graph.name(graph.add("Gather", graph.constant(labels, keep=True), best), "label")
     graph.name(
         graph.add("Cast", answer, to=onnx.TensorProto.FLOAT),
         "probabilities" if probable else "scores",
     )
     graph.name(graph.add("Cast", embedding, to=onnx.TensorProto.FLOAT), "embedding")
-    proto = graph.build(onnx, model)
+    kinds = onnx.TensorProto
+    kind = {"O": kinds.STRING, "i": kinds.INT64, "f": kinds.DOUBLE}[labels.dtype.kind]
+    proto = graph.build(onnx, model, kind)
     with write_whole(path) as aside:
         onnx.save(proto, os.fspath(aside))
 
@@ -117,15 +115,11 @@ class _Graph:
         norms = self.add("Sqrt", self.squares(value, 1, keepdims=1))
         return self.add("Div", value, self.add("Max", norms, self.constant(TINY_NORM)))
 
-    def build(self, onnx: Any, model: Any) -> Any:
+    def build(self, onnx: Any, model: Any, label_kind: int) -> Any:
         """Return the model: an input of any number of rows, and the named outputs."""
         from onnx import helper, numpy_helper  # noqa: PLC0415
 
-        kinds = {
-            "label": onnx.TensorProto.STRING
-            if any(c.dtype == object for _, c in self.constants)
-            else onnx.TensorProto.INT64
-        }
+        kinds = {"label": label_kind}
         C, width = len(model.classes_), model._n_features_out  # noqa: SLF001
         shapes: dict[str, list[Any]] = {"label": ["N"], "embedding": ["N", width]}
         n_scores = C if model.heads_[0].__class__ in _OURS or C > 2 else 2
@@ -164,6 +158,23 @@ class _Graph:
         return proto
 
 
+def _labels(classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the classes as the graph can hold them: text, int64 or float64."""
+    items = classes.tolist()
+    if all(isinstance(item, str) for item in items):
+        return classes.astype(object)
+    if classes.dtype.kind == "f" and classes.dtype.itemsize <= 8:
+        return classes.astype(np.float64)
+    largest = np.iinfo(np.int64).max
+    if all(isinstance(item, int) and abs(item) <= largest for item in items):  # booleans are
+        return classes.astype(np.int64)
+    raise CoCoError(
+        f"an ONNX graph holds classes that are text, whole numbers or floats, not "
+        f"{type(items[0]).__name__} ({classes.dtype}) such as {items[0]!s:.40}; encode them, such "
+        f"as by y.astype(str), and fit again"
+    )
+
+
 def _input_names(model: Any) -> list[str]:
     names = getattr(model.preprocessor_, "get_feature_names_out", None)
     return [] if names is None else list(names())
@@ -176,8 +187,10 @@ def _network(graph: _Graph, ensemble: Ensemble, k: int, value: str) -> tuple[str
     for i, (weight, bias) in enumerate(layers):
         value = graph.add("MatMul", value, graph.constant(weight))
         value = graph.add("Add", value, graph.constant(bias))
+        if ensemble.has_relu(i):
+            value = graph.add("Relu", value)
         if i < len(layers) - 1:
-            hidden = value = graph.add("Relu", value)
+            hidden = value
     if ensemble.output == "tanh":
         value = graph.add("Tanh", value)
     return hidden, graph.unit_rows(value) if ensemble.normalize else value

@@ -76,7 +76,11 @@ class LockstepReader:
         """Embed the rows."""
         options = self.design.network
         ensemble = Ensemble(
-            self.design.layer_sizes, weights[None], options["output"], options["normalize"]
+            self.design.layer_sizes,
+            weights[None],
+            options["output"],
+            options["normalize"],
+            options["linear_hidden"],
         )
         with np.errstate(over="ignore", invalid="ignore"):  # a run that diverged is shown as such
             outputs = ensemble.embed(self.inputs)[0].astype(np.float32)
