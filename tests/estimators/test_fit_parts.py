@@ -123,7 +123,13 @@ def test_the_schedule_is_what_was_asked_for(jobs):
     assert (schedule.n_epochs, schedule.batch_size, schedule.learning_rate) == (7, 20, 0.01)
     assert (schedule.decay, schedule.weight_decay, schedule.clip_norm) == ("constant", 0.3, 2.0)
     assert (schedule.patience, schedule.validate_every) == (5, 1)
-    assert network == {"dropout": 0.25, "dropout_layer": 0, "output": "tanh", "normalize": False}
+    assert network == {
+        "dropout": 0.25,
+        "dropout_layer": 0,
+        "output": "tanh",
+        "normalize": False,
+        "linear_hidden": False,
+    }
 
 
 @pytest.mark.parametrize(
