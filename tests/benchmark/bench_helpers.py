@@ -51,6 +51,25 @@ def unpack(fingerprint, folder):
     return CountedTable(fingerprint, folder)
 
 
+class DeadlyTable(FakeTable):
+    """Takes the first workers down that unpack it, as a task in their other thread might."""
+
+    def __init__(self, fingerprint, folder, deaths):
+        super().__init__(fingerprint)
+        object.__setattr__(self, "folder", folder)
+        object.__setattr__(self, "deaths", deaths)
+
+    def __reduce__(self):
+        return unpack_or_die, (self.fingerprint, self.folder, self.deaths)
+
+
+def unpack_or_die(fingerprint, folder, deaths):
+    if len(list(folder.glob("died-*"))) < deaths:
+        (folder / f"died-{os.getpid()}").touch()
+        os._exit(9)
+    return FakeTable(fingerprint)
+
+
 class CountedTables(FakeTables):
     def __init__(self, folder):
         super().__init__()

@@ -60,7 +60,8 @@ def run(task, table, spec):
     if task.stage == "trial":
         return Result({"score": score}, [], {"x": x})
     row = {"fold": int(task.part), "balanced_accuracy": score, "log_loss": -score}
-    extra = {"note": object if task.model == "nonsense" and task.part == "1" else "fake"}
+    note = {"odd-texts": "\x00 and \udce9", "nonsense": object if task.part == "1" else "fake"}
+    extra = {"note": note.get(task.model, "fake")}
     return Result({"balanced_accuracy": score}, [row], {"x": x}, extra)
 
 
@@ -129,7 +130,33 @@ def _returns_nonsense(task, folder):
         task.params["x"] = object
 
 
+def _is_alone(task, folder):
+    mark = folder / f"busy-{os.getpid()}"
+    mark.touch(exist_ok=False)
+    time.sleep(0.1)
+    mark.unlink()
+
+
+class MutterError(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def _raises(error):
+    def behave(task, folder):
+        if task.stage == "fold" and task.part == "1":
+            raise error
+
+    return behave
+
+
 BEHAVIOURS = {
+    "alone": _is_alone,
+    "alone-too": _is_alone,
+    "half-a-letter": _raises(ValueError("caf\udce9 in it")),
+    "nul": _raises(ValueError("nul \x00 in it")),
+    "mutters": _raises(MutterError()),
+    "leaves": _raises(GeneratorExit()),
     "breaks": _breaks,
     "broken": _is_broken,
     "kills-once": _kills_its_worker_once,

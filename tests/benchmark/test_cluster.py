@@ -12,7 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bench_helpers import CountedTables, FakeTables, fake_spec, numbers, run_fake
+from bench_helpers import (
+    CountedTables,
+    DeadlyTable,
+    FakeTables,
+    fake_spec,
+    numbers,
+    run_fake,
+)
 
 from cocoloss.benchmark import cluster, dask_client
 from cocoloss.benchmark.cluster import DaskPool
@@ -107,6 +114,46 @@ def test_a_pool_closes_though_a_worker_can_answer_nobody():
     assert time.monotonic() - began < 30
 
 
+def ended_on(table, spec):
+    """Return how a task on a table ends, on one worker."""
+    (unit,) = make_plan(spec, FakeTables().infos(["a"])).units
+    pool = DaskPool("fake_experiment", spec, "test", workers=1)
+    try:
+        pool.share("content of a", table)
+        pool.submit(unit.task("fold", 1, {"x": 0.5}), "content of a")
+        ends = time.monotonic() + 120
+        while time.monotonic() < ends:
+            for _, finished in pool.wait(0.1):
+                return finished
+    finally:
+        pool.close()
+    return None
+
+
+def test_a_table_that_workers_died_with_is_sent_again(tmp_path):
+    # Dask gives a table up after four deaths, whoever is their cause.
+    finished = ended_on(DeadlyTable("content of a", tmp_path, deaths=4), fake_spec("good"))
+    assert (finished.result.status, finished.attempt) == ("ok", 1)
+
+
+class BrokenTable:
+    def __reduce__(self):
+        return cluster.readable_time, ("no number",)
+
+
+def test_what_goes_wrong_on_the_way_to_a_task_is_kept_with_its_traceback():
+    finished = ended_on(BrokenTable(), fake_spec("good"))
+    assert finished.result.status == "failed"
+    assert "in readable_time" in finished.traceback
+
+
+def test_a_task_that_never_began_is_told_from_one_that_killed_its_workers(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "SENDS", 1)
+    ended = ended_on(DeadlyTable("content of a", tmp_path, deaths=99), fake_spec("good"))
+    assert ended.result.status == "failed"
+    assert "workers died before it began, 1 times: for lack of memory" in ended.result.error
+
+
 def test_a_table_is_sent_once_to_each_worker(store, tmp_path):
     spec = fake_spec("one", "two", "three", trials=4)
     pool = DaskPool("fake_experiment", spec, "test", workers=2)
@@ -145,9 +192,9 @@ class Processes:
                 )
             )
 
-    def start_worker(self):
-        here = ["--local-directory", str(self.folder), "--no-dashboard"]
-        self.start("worker", self.address, "--nthreads", "1", "--host", "127.0.0.1", *here)
+    def start_worker(self, threads=1):
+        here = ["--local-directory", str(self.folder), "--no-dashboard", "--host", "127.0.0.1"]
+        self.start("worker", self.address, "--nthreads", str(threads), *here)
 
     def stop(self):
         for process in self.all:
@@ -258,3 +305,21 @@ class NothingInstalled:
 def test_workers_with_another_version_or_none_are_refused(client, message):
     with pytest.raises(CoCoError, match=message):
         dask_client.check_workers(client, "here")
+
+
+def test_a_worker_of_several_threads_is_refused(by_hand):
+    by_hand.start_worker(threads=2)
+    told = r"has 2 threads, .* `dask worker tcp://\S+ --nthreads 1 --nworkers auto`"
+    pool = DaskPool("fake_experiment", fake_spec("good"), "t", scheduler=by_hand.address)
+    pool._client.wait_for_workers(1)  # noqa: SLF001
+    pool.close()
+    with pytest.raises(CoCoError, match=told):
+        DaskPool("fake_experiment", fake_spec("good"), "t", scheduler=by_hand.address)
+
+
+def test_a_worker_that_comes_later_runs_one_task_at_a_time(by_hand, store, tmp_path):
+    spec = fake_spec("alone", "alone-too", folder=tmp_path, trials=4)
+    pool = DaskPool("fake_experiment", spec, "test", scheduler=by_hand.address)
+    by_hand.start_worker(threads=3)
+    pool._client.wait_for_workers(1)  # noqa: SLF001
+    assert run_on(pool, spec, store).units == {"ok": 4}

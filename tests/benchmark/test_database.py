@@ -193,3 +193,9 @@ def test_a_server_that_is_restarted_costs_nothing(tmp_path):
 def test_results_hold_nothing_that_a_database_has_not():
     with pytest.raises(TypeError, match="which JSON has not"):
         database.dump_json(Result(extra={"model": object()}).extra)
+
+
+def test_a_server_is_called_as_the_user_wrote_it():
+    told = r"the store postgresql://me@127\.0\.0\.1:1/none: no server"
+    with pytest.raises(CoCoError, match=told):
+        database.Database("postgresql://me@127.0.0.1:1/none", create=False)

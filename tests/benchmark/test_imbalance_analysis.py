@@ -262,3 +262,20 @@ def test_two_datasets_have_gains_and_no_trend():
 )
 def test_what_cannot_be_compared_has_no_gains(rows):
     assert analyse_gains(rows, [PLAIN, *FEW]) == ()
+
+
+def test_gains_of_scores_that_tie_share_their_rank():
+    plain = [0.3, 0.1 + 0.2, 0.3, 0.4, 0.4]
+    weighted = [0.1 + 0.2, 0.3, 0.3, 0.5, 0.6]
+    rows = pd.DataFrame(
+        [
+            (f"d{k}", model, 0, float(k + 1), scores[k])
+            for model, scores in ((PLAIN, plain), (BALANCED, weighted))
+            for k in range(5)
+        ],
+        columns=["dataset", "model", "fold", "class_ratio", "balanced_accuracy"],
+    )
+    (gains,) = analyse_gains(rows, [PLAIN, BALANCED])
+    assert gains.paper.points["improvement"].tolist() == [0, 0, 0, 0.1, 0.2]
+    expected = np.corrcoef([1, 2, 3, 4, 5], [2, 2, 2, 4, 5])[0, 1]
+    assert gains.paper.spearman == pytest.approx(expected)

@@ -1,5 +1,6 @@
 import re
 import threading
+import time
 from pathlib import Path
 
 import fake_experiment
@@ -286,3 +287,52 @@ def test_options_that_the_experiment_does_not_know_are_refused():
         make_plan(spec, FakeTables().infos(["a"]))
     with pytest.raises(CoCoError, match="nothing to do"):
         make_plan(fake_spec("good"), [])
+
+
+@pytest.mark.parametrize(
+    ("model", "error"),
+    [
+        ("half-a-letter", r"ValueError: caf\udce9 in it"),
+        ("nul", r"ValueError: nul \x00 in it"),
+        ("mutters", "MutterError: (its message fails with RuntimeError)"),
+        ("leaves", "GeneratorExit: "),
+    ],
+)
+def test_whatever_a_model_raises_is_a_failure_like_any_other(where, model, error):
+    spec = fake_spec(model, "good")
+    with Store(where) as store:
+        summary = run_fake(spec, store, datasets=["a"])
+        row = failures(store, spec)["a", model, "1"]
+    assert summary.units == {"ok": 1, "failed": 1}
+    assert row["error"] == error.strip()
+    assert error.split(":")[0] in row["traceback"]
+    assert "\x00" not in row["traceback"]
+
+
+def test_odd_texts_of_a_result_are_kept_as_every_file_takes_them(where):
+    spec = fake_spec("odd-texts")
+    with Store(where) as store:
+        assert run_fake(spec, store, datasets=["a"]).units == {"ok": 1}
+        notes = {row["extra"]["note"] for row in store.rows() if row["stage"] == "fold"}
+    assert notes == {r"\x00 and \udce9"}
+
+
+def test_threads_that_warm_up_take_turns(monkeypatch):
+    within, most = [], []
+
+    def slow(name):
+        within.append(name)
+        most.append(len(within))
+        time.sleep(0.05)
+        within.remove(name)
+
+    monkeypatch.setattr(worker, "import_module", slow)
+    specs = [fake_spec("good").changed(own={f"m{k}": "os:getcwd"}) for k in range(4)]
+    threads = [
+        threading.Thread(target=worker.warm_up, args=(f"none{k}", specs[k])) for k in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1, 1, 1, 1]

@@ -4,7 +4,7 @@ import pytest
 import sqlalchemy as sa
 from bench_helpers import FakeTables, fake_spec, run_fake
 
-from cocoloss.benchmark import session, tables
+from cocoloss.benchmark import dask_client, session, tables
 from cocoloss.benchmark.environment import Environment
 from cocoloss.benchmark.keys import Result
 from cocoloss.benchmark.plan import make_plan
@@ -176,3 +176,27 @@ def test_a_large_store_opens_resumes_and_reports_at_once(tmp_path):
         "SEARCH results USING COVERING INDEX results_of_unit",  # which stages are there
         "SEARCH results USING INDEX results_of_unit",
     ]
+
+
+def test_a_scheduler_that_does_not_answer_leaves_no_store_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(dask_client, "CONNECT_SECONDS", 1)
+    spec = bundled("iris")
+    new, old = tmp_path / "new.sqlite", tmp_path / "old.sqlite"
+    Store(old).close()
+    for path in (new, old):
+        with pytest.raises(CoCoError, match="no Dask scheduler answers"):
+            run_benchmark(spec, path, scheduler="tcp://127.0.0.1:1")
+    assert [path.name for path in tmp_path.iterdir()] == ["old.sqlite"]
+
+
+def test_a_run_that_is_broken_off_keeps_its_new_store(tmp_path, monkeypatch):
+    spec = bundled("iris")
+    monkeypatch.setattr(Progress, "task_ended", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_benchmark(spec, tmp_path / "new.sqlite", workers=0)
+    with Store(tmp_path / "new.sqlite", create=False) as store:
+        assert store.runs()[0]["state"] == "stopped"
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt

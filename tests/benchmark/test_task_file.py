@@ -11,7 +11,7 @@ from cocoloss.benchmark.environment import Environment
 from cocoloss.benchmark.export import export, task_table
 from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.keys import Result, Unit
-from cocoloss.benchmark.merge import merge
+from cocoloss.benchmark.merge import merge, merge_into
 from cocoloss.benchmark.plan import make_plan, remainder
 from cocoloss.benchmark.status import status_of
 from cocoloss.benchmark.store import Store
@@ -160,3 +160,24 @@ def test_a_damaged_line_is_told(store, tmp_path):
         file = TaskFile(tmp_path / "broken.csv")
         with pytest.raises(CoCoError, match=r"broken\.csv is damaged"):
             [*file.tasks(), *file.units(), *file.starts()]
+
+
+@ENDINGS
+@pytest.mark.parametrize("stage", ["fold", "unit", "start"])
+@pytest.mark.parametrize("column", ["status", "key", "finished_at"])
+def test_an_empty_cell_is_told_with_the_file_and_nothing_else(
+    store, tmp_path, ending, stage, column
+):
+    if (stage, column) == ("unit", "finished_at"):
+        return  # which is empty
+    table = whole_table(store)
+    row = table.index[table["stage"] == stage][0]
+    table[column] = table[column].astype(object)
+    table.loc[row, column] = None
+    path = tmp_path / f"broken.{ending}"
+    table.to_csv(path, index=False) if ending == "csv" else table.to_parquet(path, index=False)
+    with pytest.raises(CoCoError, match=rf"broken\.{ending} is damaged: .*line") as refusal:
+        merge_into(tmp_path / "new.sqlite", [path])
+    assert "SQL" not in str(refusal.value)
+    assert ".part" not in str(refusal.value)
+    assert not (tmp_path / "new.sqlite").exists()

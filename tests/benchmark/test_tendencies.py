@@ -57,8 +57,24 @@ def test_four_datasets_tell_nothing(tables):
 def test_no_lead_that_is_left_out_is_larger(pairs, n):
     scores = pd.DataFrame(pairs, columns=["coco", "rf"], dtype=float) / 5
     found = extremes(scores, "coco", "rf", n)
-    leads = scores["coco"] - scores["rf"]
+    leads = pd.Series([(ours - theirs) / 5 for ours, theirs in pairs], dtype=float)
     assert found["lead"].is_monotonic_decreasing
     assert sorted(found["lead"][found["lead"] > 0]) == sorted(leads[leads > 0])[-n:]
     assert sorted(found["lead"][found["lead"] < 0]) == sorted(leads[leads < 0])[:n]
     assert found.index.is_unique
+
+
+TIED = [0.1 + 0.2, 0.3]  # equal but for the last digit, either way
+
+
+def test_scores_that_tie_are_no_lead():
+    scores = pd.DataFrame({"coco": [*TIED, 0.9], "rf": [*TIED[::-1], 0.8]})
+    assert extremes(scores, "coco", "rf")["lead"].tolist() == [0.1]
+
+
+def test_scores_that_tie_share_their_rank_in_a_tendency():
+    scores = pd.DataFrame({"coco": [*TIED, 0.3, 0.5, 0.6], "rf": [*TIED[::-1], 0.3, 0.4, 0.4]})
+    known = pd.DataFrame({"n_classes": [2.0, 3, 4, 5, 6]})
+    (found,) = tendencies(scores, known, "coco")["spearman"]
+    expected = np.corrcoef([1, 2, 3, 4, 5], [2, 2, 2, 4, 5])[0, 1]
+    assert found == pytest.approx(expected)

@@ -1,13 +1,16 @@
 """What each command does when all is well."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 import cocoloss
 from cocoloss.benchmark.evaluation import evaluate_models
+from cocoloss.cli import main
 from cocoloss.preprocessing import settle_kinds
 
 FAST = ("--epochs", 3)
@@ -186,3 +189,32 @@ def test_help_tells_every_command(run):
         assert "Usage" in run(command, "--help").stdout
     assert run().stdout == output
     assert cocoloss.__version__ in run("--version").stdout
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_nothing_of_the_table_is_cut(run, table, monkeypatch, width):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as in a terminal
+    monkeypatch.setenv("COLUMNS", str(width))
+    args = ("evaluate", table, "--target", "kind", "--drop", "id", "--folds", 3, *FAST)
+    output = re.sub(r"\x1b\[[0-9;]*m", "", run(*args).stdout)
+    assert "…" not in output
+    assert max(map(len, output.splitlines())) <= width
+    for words in ("balanced accuracy", "log loss", "dispersity", "NC4", "s/fit"):
+        assert output.count(words) == 1
+    assert output.count("dot regression") == (2 if width == 80 else 1)
+    assert " ± 0." in output
+
+
+def test_a_terminal_without_the_characters_gets_others(frame, tmp_path):
+    path = tmp_path / "[bold]ünd.csv"  # whose name is no markup either
+    frame.assign(kind=frame["kind"].replace("ant", "Łódź")).to_csv(path, index=False)
+    runner = CliRunner(charset="ascii")
+    options = ["--target", "kind", "--drop", "id", "--folds", "2", "--epochs", "1"]
+    result = runner.invoke(main, ["evaluate", str(path), *options, "--model", "coco"])
+    assert result.exit_code == 0, result.output
+    assert " +- 0." in result.stdout
+    assert r"[bold]\xfcnd.csv" in result.stdout
+    fit = [str(path), *options[:4], "--epochs", "1", "--members", "1", "--json"]
+    result = runner.invoke(main, ["fit", *fit, "--out", str(tmp_path / "m.coco")])
+    assert result.exit_code == 0, result.output
+    assert "Łódź" in json.loads(result.stdout)["classes"]

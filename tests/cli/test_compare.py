@@ -329,3 +329,83 @@ def test_a_score_without_a_fold_is_refused(long, csv):
     assert "row 6 has nothing in the column 'fold'" in refusal(
         csv(with_cell(long, 5, "fold", None))
     )
+
+
+def models_of(result):
+    return {m["model"] for m in json.loads(result.stdout)["models"]}
+
+
+@pytest.mark.parametrize("name", ["", "id", "index", "did", "benchmark"])
+def test_numbers_of_rows_are_no_model(wide, csv, name):
+    numbered = wide.drop(columns="dataset")
+    numbered.insert(0, name, range(100, 112))
+    result = run(csv(numbered), "--json")
+    assert models_of(result) == set(MODELS)
+    assert f"the column {name or 'column_1'!r} numbers the rows" in result.stderr
+    expected = compare_models(wide).average_ranks.to_dict()
+    ranks = {m["model"]: m["rank"] for m in json.loads(result.stdout)["models"]}
+    assert ranks == pytest.approx(expected)
+
+
+def test_numbers_of_rows_beside_names_are_left_out(wide, csv):
+    wide = wide.assign(dataset=wide["dataset"])
+    wide.insert(0, "", range(12))
+    result = run(csv(wide), "--json")
+    assert models_of(result) == set(MODELS)
+    assert "left out 'column_1', which numbers the rows" in result.stderr
+
+
+def test_whole_scores_stay_scores(wide, csv):
+    points = (wide[MODELS] * 1000).round().astype(int)
+    points["ours"] = np.arange(12)
+    result = run(csv(points), "--json")
+    assert models_of(result) == set(MODELS)
+    assert result.stderr == ""
+
+
+def test_columns_can_be_chosen(wide, csv):
+    more = wide.rename(columns={"dataset": "where"}).assign(notes="good", id=range(12))
+    path = csv(more.assign(dataset=[f"other {k}" for k in range(12)]))
+    result = run(path, "--dataset", "where", "--models", "ours, id", "--missing", "worst", "--json")
+    assert models_of(result) == {"ours", "id"}
+    found = json.loads(result.stdout)
+    assert found["mean_scores_over"][0] == "table 0"
+    assert "no column 'here'; it has where" in refusal(path, "--dataset", "here")
+    assert "--models names 'our', but the columns are where, ours" in refusal(
+        path, "--models", "our,theirs"
+    )
+
+
+def test_models_of_a_long_table_can_be_chosen(long, csv):
+    result = run(csv(long), "--models", "ours,chance", "--json")
+    assert models_of(result) == {"ours", "chance"}
+
+
+def test_a_long_table_may_number_its_datasets(long, csv):
+    numbered = long.assign(did=long["dataset"].str[6:].astype(int)).drop(columns="dataset")
+    numbered.insert(0, "", range(len(numbered)))
+    found = json.loads(run(csv(numbered.rename(columns={"score": "f1"})), "--json").stdout)
+    assert found["n_datasets"] == 12
+
+
+def test_percents_are_read(wide, csv):
+    percents = wide.assign(**{m: (100 * wide[m]).map("{:.2f}%".format) for m in MODELS[:2]})
+    for table in (percents, percents.drop(columns="dataset")):
+        result = run(csv(table), "--json")
+        expected = compare_models(wide)
+        scores = {m["model"]: m["score"] for m in json.loads(result.stdout)["models"]}
+        assert scores == pytest.approx(expected.mean_scores.to_dict())
+        assert "63.7% as 0.637: ours, theirs" in result.stderr
+    failed = percents.assign(ours=[*percents["ours"][:-1], "failed"])
+    assert "column 'ours' holds 'failed' at table 11" in refusal(csv(failed))
+
+
+def test_two_benchmarks_in_one_table_are_told_apart(long, csv):
+    both = pd.concat([long.assign(spec="mine", spec_hash=text) for text in ("abcdef1", "0123456")])
+    said = refusal(csv(both))
+    assert "has rows of 2 benchmarks, mine@abcdef, mine@012345" in said
+    assert "bench export --name mine@abcdef" in said
+    apart = both[(both["spec_hash"] == "0123456") == (both["model"] == "ours")]
+    result = run(csv(apart), "--json")
+    assert models_of(result) == set(MODELS)
+    assert "2 benchmarks" in result.stderr

@@ -214,6 +214,41 @@ def test_ctrl_c_stops_at_once_and_leaves_nothing(table, tmp_path, command):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_plain_kill_stops_like_ctrl_c_and_leaves_nothing(table, model, tmp_path):
+    code = (
+        "import sys, time\nfrom cocoloss.estimators.answers import MemberAnswers\n"
+        "def slow(self, X):\n    print('answering', flush=True)\n    time.sleep(60)\n"
+        "MemberAnswers.predict = slow\n"
+        "from cocoloss.cli import main\nmain(sys.argv[1:])"
+    )
+    args = ["predict", str(model), str(table), "--out", str(tmp_path / "p.csv")]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"answering\n"
+    assert len(os.listdir(tmp_path)) == 1
+    process.terminate()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert errors.decode().strip() == "stopped; nothing was left half-written"
+    assert os.listdir(tmp_path) == []
+
+
+def test_kept_columns_that_the_answers_have_are_told_before_the_work(
+    refused, run, frame, model, tmp_path, monkeypatch
+):
+    names = {"prediction": 1, "probability_ant": 2, "outlier_score": 3, "embedding_0": 4}
+    path = tmp_path / "t.csv"
+    frame.assign(**names).to_csv(path, index=False)
+    kept = run("predict", model, path, "--keep", "probability_ant", "--keep", "outlier_score")
+    assert kept.stdout.startswith("probability_ant,outlier_score,prediction\n2,3,")
+    monkeypatch.setattr("cocoloss.data.iter_tables", lambda *_, **__: 1 / 0)
+    for name in names:
+        command = ["embed"] if name == "embedding_0" else ["predict", "--proba", "--outliers"]
+        line = refused(*command, model, path, "--keep", name)
+        assert f"--keep {name}: a column of the answers has that name" in line
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(table, model):
     command = [sys.executable, "-m", "cocoloss", "predict", str(model), str(table), "--proba"]
     writer = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

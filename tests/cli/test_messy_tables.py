@@ -11,6 +11,7 @@ import cocoloss
 from cocoloss.benchmark.evaluation import evaluate_models
 
 N = 90
+N_ROWS = 150  # of the table of insects
 FAST = ("--epochs", 2, "--members", 1)
 
 
@@ -235,6 +236,20 @@ def test_fewer_folds_than_asked_for_are_told(run, tmp_path):
     assert "fold" not in run(*args, 5).stderr
 
 
+def test_classes_of_one_row_are_left_out_of_an_evaluation(run, refused, frame, tmp_path):
+    path = tmp_path / "t.csv"
+    kinds = frame["kind"].copy()
+    kinds[[3, 70]] = ["moth", "wasp"]
+    frame[["size", "kind"]].assign(kind=kinds).to_csv(path, index=False)
+    asked = ("evaluate", path, "--target", "kind", "--model", "coco", "--epochs", 2, "--folds", 3)
+    given = run(*asked)
+    assert "note: left out, as a class of one row cannot be both learnt and judged" in given.stderr
+    assert given.stderr.strip().endswith((": moth, wasp", ": wasp, moth"))
+    assert f"{N_ROWS - 2} rows, kind" in given.stdout
+    frame[["size"]].assign(kind=["ant"] * (N_ROWS - 1) + ["moth"]).to_csv(path, index=False)
+    assert "leave its row out or join the class with another" in refused(*asked)
+
+
 def test_fit_says_what_each_column_is(run, table, tmp_path):
     args = ("fit", table, "--target", "kind", "--out", tmp_path / "m.coco", "--drop", "id", *FAST)
     assert "\n          1 number, 2 categories, 1 date\n" in run(*args).stdout
@@ -254,13 +269,53 @@ def test_a_column_without_a_value_is_called_so(run, german, tmp_path):
 
 def test_whole_numbers_that_name_the_rows_are_told(run, german, tmp_path):
     path = tmp_path / "kunden.csv"
-    numbers = {"Kunden-Nr": range(100_001, 100_001 + N), "rowId": range(N), "Breite": range(N)}
+    numbers = {"Kunden-Nr": range(100_001, 100_001 + N), "rowId": range(9, N + 9), "Breite": 1.5}
     german[["Filiale", "Art"]].assign(**numbers).to_csv(path, index=False)
     asked = ("fit", path, "--target", "Art", "--out", tmp_path / "m.coco", *FAST)
     said = run(*asked).stderr
     assert "name is that of an identifier: Kunden-Nr, rowId; say --drop COLUMN" in said
     dropped = run(*asked, "--drop", "Kunden-Nr", "--drop", "rowId")
     assert "identifier" not in dropped.stderr
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "row"])
+def test_the_number_of_a_row_is_not_learnt(run, frame, tmp_path, name):
+    path, out = tmp_path / "t.csv", tmp_path / "m.coco"
+    plain = frame[["size", "alive", "kind"]]
+    counted = plain.assign(**{name: range(N_ROWS)})
+    counted[[name, *plain.columns]].to_csv(path, index=False)
+    asked = ("fit", path, "--target", "kind", "--out", out, *FAST)
+    called = name or "column_1"
+    fitted = run(*asked, "--json")
+    assert f"note: left out, as it only counts the rows: {called}; say --use" in fitted.stderr
+    facts = json.loads(fitted.stdout)
+    assert facts["dropped_columns"] == {called: "counts the rows"}
+    assert facts["columns"] == 3
+    assert facts["kinds"] == {"size": "number", "alive": "category"}
+    with_it = run("predict", out, path, "--proba", "--keep", called)
+    plain.to_csv(path, index=False)
+    without = run("predict", out, path, "--proba")
+    assert [line.partition(",")[2] for line in with_it.stdout.splitlines()] == (
+        without.stdout.splitlines()
+    )
+
+
+def test_the_number_of_a_row_can_be_asked_for(run, refused, frame, tmp_path):
+    path = tmp_path / "t.csv"
+    frame[["kind"]].assign(day=range(1, N_ROWS + 1)).to_csv(path, index=False)
+    asked = ("fit", path, "--target", "kind", "--out", tmp_path / "m.coco", *FAST)
+    assert "say --use COLUMN" in refused(*asked)
+    used = run(*asked, "--use", "day", "--json")
+    assert json.loads(used.stdout)["kinds"] == {"day": "number"}
+    assert "counts the rows" not in used.stderr
+    assert "no column 'night' to use" in refused(*asked, "--use", "night")
+
+
+def test_the_page_tells_that_row_numbers_were_left_out(run, frame, tmp_path):
+    path = tmp_path / "t.csv"
+    frame[["size", "kind"]].assign(row=range(N_ROWS)).to_csv(path, index=False)
+    asked = ("report", path, "--target", "kind", "--out", tmp_path / "p.html", *FAST, "--json")
+    assert json.loads(run(*asked).stdout)["dropped_columns"] == {"row": "counts the rows"}
 
 
 def test_that_drop_can_be_repeated_is_in_the_help(run):
@@ -277,3 +332,61 @@ def test_text_among_numbers_is_not_said_to_be_against_the_style_of_training(
     said = refused("predict", fitted[1], path)
     assert "column 'Umsatz' held numbers in training and is to hold numbers (written as" in said
     assert "now, but holds 'viel'" in said
+
+
+def test_text_in_bytes_is_answered_as_text(run, frame, model, table, tmp_path):
+    path = tmp_path / "bytes.parquet"
+    frame.assign(city=[city.encode() for city in frame["city"]]).to_parquet(path)
+    given = run("predict", model, path, "--proba")
+    assert given.stdout == run("predict", model, table, "--proba").stdout
+    assert given.stderr == ""
+
+
+@pytest.mark.parametrize("word", ["NA", "None"])
+def test_classes_may_be_called_like_gaps(run, frame, tmp_path, word):
+    path, out = tmp_path / "t.csv", tmp_path / "m.coco"
+    named = frame.assign(kind=frame["kind"].replace("ant", word), city="")
+    named.loc[:9, "size"] = np.nan
+    named.loc[:9, "alive"] = "?"
+    named[["size", "alive", "city", "kind"]].to_csv(path, index=False)
+    asked = ("fit", path, "--target", "kind", "--out", out, *FAST, "--json")
+    assert word not in json.loads(run(*asked).stdout)["classes"]
+    told = run(*asked, "--missing", "?")
+    facts = json.loads(told.stdout)
+    assert facts["classes"][word] == (frame["kind"] == "ant").sum()
+    assert facts["kinds"] == {"size": "number", "alive": "category"}
+    assert facts["dropped_columns"] == {"city": "no value"}
+    answers = run("predict", out, path, "--missing", "?", "--keep", "alive").stdout.splitlines()
+    assert answers[1].startswith("?,")
+    predicted = [line.partition(",")[2] for line in answers[1:]]
+    plain = named.replace("?", None).assign(size=named["size"])
+    assert predicted == cocoloss.load(out).predict(plain).tolist()
+
+
+def test_a_first_line_of_numbers_can_be_said_to_be_names(run, refused, frame, tmp_path):
+    path = tmp_path / "t.csv"
+    frame[["size", "kind"]].set_axis(["1990", "1980"], axis=1).to_csv(path, index=False)
+    asked = ("fit", path, "--target", "1980", "--out", tmp_path / "m.coco", *FAST)
+    line = refused(*asked)
+    assert "say --no-header if so, --header if these are names" in line
+    assert "=" not in line
+    run(*asked, "--header")
+    with_row = refused(*asked, "--no-header")
+    assert "the columns are 'column_1', 'column_2'" in with_row
+
+
+def test_an_unusual_separator_is_named_as_an_option(run, refused, frame, tmp_path):
+    path = tmp_path / "t.csv"
+    frame[["size", "kind"]].to_csv(path, index=False, sep=":")
+    asked = ("fit", path, "--target", "kind", "--out", tmp_path / "m.coco", *FAST)
+    assert "separated by ':', say --separator ':' if so" in refused(*asked)
+    run(*asked, "--separator", ":")
+
+
+def test_a_target_of_few_fractions_is_classes(run, frame, tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "m.coco"
+    grades = {"ant": 0.5, "bee": 1.0, "cicada": 1.5}
+    frame[["size", "kind"]].assign(kind=frame["kind"].map(grades)).to_csv(path, index=False)
+    run("fit", path, "--target", "kind", "--out", out, *FAST)
+    answers = run("predict", out, path).stdout.splitlines()
+    assert set(answers[1:]) <= {"0.5", "1.0", "1.5"}

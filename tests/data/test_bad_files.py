@@ -207,3 +207,9 @@ def test_a_number_column_that_turns_to_text_late_is_said_when_chunks_are_out(tmp
     assert whole["b"].tolist() == ["2"] * 12_000 + ["seven"]
     as_text = pd.concat(iter_tables(path, rows=5000, text=["b"]), ignore_index=True)
     assert as_text["b"].tolist() == whole["b"].tolist()
+
+
+@pytest.mark.parametrize("name", ["x\0y", "x" * 300])
+def test_names_that_no_file_has_are_told(tmp_path, name):
+    with pytest.raises(CoCoError, match=r"there is no file|cannot read"):
+        read_table(tmp_path / name)

@@ -138,3 +138,20 @@ def test_text_columns_of_parquet_are_text(tmp_path):
     read = read_table(path, text=["code"])
     assert read["code"].tolist()[0::2] == ["1", "20"]
     assert pd.isna(read["code"][1])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+@pytest.mark.parametrize("kind", ["binary", "large", "fixed", "dictionary"])
+def test_text_that_is_kept_as_bytes_is_text(tmp_path, kind, encoding):
+    pa = import_pyarrow("here")
+    cities = ["Köln", "Bürs", None, "Köln"]
+    data = [city and city.encode(encoding) for city in cities]
+    width = len(data[0])
+    types = {"fixed": pa.binary(width), "large": pa.large_binary()}
+    array = pa.array(data, types.get(kind, pa.binary()))
+    array = array.dictionary_encode() if kind == "dictionary" else array
+    pa.parquet.write_table(pa.table({"city": array}), tmp_path / "a.parquet")
+    whole = read_table(tmp_path / "a.parquet")["city"]
+    parts = pd.concat(iter_tables(tmp_path / "a.parquet", rows=2, text=["city"]))["city"]
+    for column in (whole, parts):
+        assert column.fillna("a gap").tolist() == ["Köln", "Bürs", "a gap", "Köln"]

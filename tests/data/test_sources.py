@@ -239,3 +239,9 @@ def test_a_table_that_is_read_to_the_letter_has_a_class_in_every_row(tmp_path):
     (tmp_path / "schema.json").write_text('{"gaps": {"categorical": []}}')
     (check,) = check_tables(load_source(f"folder:{tmp_path}"))
     assert "has no class in 1 of 4 rows" in check.problem
+
+
+def test_files_on_their_way_are_no_tables_of_a_folder(tmp_path):
+    for name in ("a.csv", ".b.1f.part.csv", "._a.csv"):
+        (tmp_path / name).write_text("size,target\n1,x\n2,y\n3,x\n")
+    assert FolderSource(tmp_path).names() == ["a"]

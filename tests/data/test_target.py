@@ -34,7 +34,7 @@ def test_rows_without_a_class_are_counted_or_dropped():
     [
         ([" a", "a ", "b"], ["a", "a", "b"]),
         ([0.0, 1.0, 0.0], [0, 1, 0]),
-        ([0.5, 1.0, 0.5], [0.5, 1.0, 0.5]),
+        ([0.5, 1.0, 0.5], ["0.5", "1.0", "0.5"]),
         ([True, False, True], [True, False, True]),
         (pd.array([True, False, True], "boolean"), [True, False, True]),
         (pd.Categorical(["u", "v", "u"], categories=["v", "w", "u"]), ["u", "v", "u"]),

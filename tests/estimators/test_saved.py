@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier, load
@@ -59,6 +61,30 @@ def test_answers_are_those_of_the_estimator_to_the_last_bit(tmp_path, cls, head,
     full, light = both(small(cls, head=head).fit(TABLE, y), tmp_path)
     assert_same_answers(full, light, TABLE)
     assert_same_answers(full, light, TABLE[:1])
+
+
+@pytest.mark.parametrize("frames", ["pandas", "polars"])
+@pytest.mark.parametrize("preprocess", ["auto", None])
+def test_models_that_make_frames_are_read(tmp_path, frames, preprocess):
+    pytest.importorskip(frames)
+    X = pd.DataFrame(RNG.normal(size=(N, 3)), columns=[*"abc"])
+    model = small(preprocess=preprocess).set_output(transform=frames).fit(X, THREE)
+    full, light = both(model, tmp_path)
+    assert type(full.transform(X)) is type(model.transform(X))
+    np.testing.assert_array_equal(np.asarray(full.transform(X)), light.transform(X))
+
+
+@pytest.mark.parametrize("frames", ["pandas", "polars"])
+@pytest.mark.parametrize("preprocess", ["auto", None])
+def test_models_are_read_where_scikit_learn_makes_frames(tmp_path, frames, preprocess):
+    pytest.importorskip(frames)
+    X = RNG.normal(size=(N, 3))
+    model = small(preprocess=preprocess).fit(X, THREE)
+    with config_context(transform_output=frames):
+        full, light = both(model, tmp_path)
+        made = full.transform(X)
+    assert type(made).__module__.startswith(frames)
+    np.testing.assert_array_equal(np.asarray(made), light.transform(X))
 
 
 @pytest.mark.parametrize("preprocess", ["auto", None])
@@ -126,6 +152,74 @@ def test_parts_that_do_not_fit_are_refused_by_either_reader(tmp_path, alter, mes
     for read in (load, load_answers):
         with pytest.raises(CoCoError, match=f"not a usable model file.*{message}"):
             read(path)
+
+
+def crafted(path, alter):
+    """Write a model with other arrays in some places."""
+    archive = read_archive(path, version=1)
+    document, stored = json.loads(json.dumps(archive.document)), list(archive.arrays)
+
+    def array(value):
+        stored.append(np.ascontiguousarray(value))
+        return ["array", len(stored) - 1]
+
+    alter(document[2], array)
+    write_archive(path, document, stored, version=1, writer="a test")
+
+
+def short_arrays_that_broadcast(model, array):
+    C = q = 3000
+    model["layer_sizes_"] = ["tuple", 3, q]
+    model["parameters_"] = array(np.full((1, 4 * q), 0.01, np.float32))
+    model |= {"classes_": array(np.arange(C)), "_n_features_out": q}
+    head = model["heads_"][1][2]
+    head |= {"classes_": array(np.arange(C)), "means_": array(np.zeros((C, 1)))}
+    head |= {"covariance_": "diag", "precisions_cholesky_": array(np.ones((1, q)))}
+    head |= {"class_prior_": array(np.ones(C) / C), "n_features_in_": q}
+    head |= {"class_share_": array(np.ones(C) / C)}
+
+
+@pytest.mark.parametrize("read", [load, load_answers])
+def test_short_arrays_cannot_make_a_huge_one(tmp_path, read):
+    path = tmp_path / "m.coco"
+    X = RNG.normal(size=(N, 3))
+    small(preprocess=None, n_members=1).fit(X, THREE).save(path)
+    crafted(path, short_arrays_that_broadcast)
+    tracemalloc.start()
+    with pytest.raises(CoCoError, match="means_ of a head has no possible shape"):
+        read(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6  # 72 MB if numpy had its way
+
+
+@pytest.mark.parametrize("name", ["center", "scale"])
+def test_scales_that_are_not_those_of_the_columns_are_refused(tmp_path, name):
+    path = tmp_path / "m.coco"
+    small().fit(RNG.normal(size=(N, 3)), THREE).save(path)
+
+    def tall(model, array):
+        model["preprocessor_"][2]["scaler_"][2][name] = array(np.ones((3, 1)))
+
+    crafted(path, tall)
+    with pytest.raises(CoCoError, match="the scales are not those of the columns"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        ["list", *[["items", "<U10000", ["list", "b" * 10**4, *["a"] * 999]]] * 60],
+        ["list", *[["cast", "<f16", ["array", 0]]] * 200],
+    ],
+    ids=["text", "casts"],
+)
+def test_small_files_do_not_take_much_memory(tmp_path, junk):
+    path = tmp_path / "m.coco"
+    small().fit(RNG.normal(size=(N, 3)), THREE).save(path)
+    crafted(path, lambda model, _: model.update(junk=junk))
+    with pytest.raises(CoCoError, match=r"more than a model needs|taken before"):
+        load(path)
 
 
 @pytest.mark.parametrize("read", [load, load_answers])

@@ -13,6 +13,8 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from sklearn import config_context
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -20,6 +22,8 @@ from sklearn.preprocessing import StandardScaler
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier, load
 from cocoloss.estimators.saved import load_answers
 from cocoloss.exceptions import CoCoError
+from cocoloss.heads import GaussianHead
+from cocoloss.preprocessing import TablePreprocessor
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -106,6 +110,43 @@ def test_what_belongs_to_the_process_stays_behind(tmp_path):
     assert loaded.callbacks is None
     assert loaded.random_state is None
     assert model.callbacks is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "plain"),
+    [
+        ({"priors": pd.Series([0.2, 0.3, 0.5])}, {"priors": np.array([0.2, 0.3, 0.5])}),
+        ({"similarity": pd.DataFrame(np.eye(3))}, {"similarity": np.eye(3)}),
+        ({"device": torch.device("cpu")}, {"device": "cpu"}),
+        (
+            {"preprocess": TablePreprocessor(categorical_features=pd.Index(["code"]))},
+            {"preprocess__categorical_features": np.array(["code"], dtype=object)},
+        ),
+        ({"head": GaussianHead(priors=pd.Series([0.2, 0.3, 0.5]))}, {}),
+    ],
+    ids=["priors", "similarity", "device", "preprocess", "head"],
+)
+def test_arguments_of_other_libraries_become_plain(tmp_path, options, plain):
+    model = small(**options).fit(TABLE, LABELS["text"])
+    model.save(tmp_path / "m.coco")
+    loaded = CoCoClassifier.load(tmp_path / "m.coco")
+    for name, value in plain.items():
+        found = loaded.get_params()[name]
+        assert type(found) is type(value)
+        np.testing.assert_array_equal(found, value)
+    np.testing.assert_array_equal(loaded.predict_proba(TABLE), model.predict_proba(TABLE))
+    for name, value in options.items():
+        assert getattr(model, name) is value  # the model itself is as it was
+
+
+def test_requests_of_metadata_are_left_out(tmp_path):
+    with config_context(enable_metadata_routing=True):
+        model = small().set_fit_request(sample_weight=True).fit(TABLE, LABELS["text"])
+        model.save(tmp_path / "m.coco")
+        loaded = CoCoClassifier.load(tmp_path / "m.coco")
+        assert loaded.get_metadata_routing().fit.requests["sample_weight"] is None
+        assert model.get_metadata_routing().fit.requests["sample_weight"] is True
+    np.testing.assert_array_equal(loaded.predict_proba(TABLE), model.predict_proba(TABLE))
 
 
 def test_a_file_holds_weights_and_no_rows(tmp_path):

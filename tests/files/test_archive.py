@@ -187,3 +187,16 @@ def test_a_description_that_is_too_long_is_refused_before_it_is_read_or_written(
     with pytest.raises(CoCoError, match="at most"):
         write_archive(path.parent / "b.coco", "x" * MAX_DOCUMENT, [], version=1, writer="w")
     assert os.listdir(path.parent) == before
+
+
+@pytest.mark.parametrize("version", ["2", "1", None, -1, 0, 1.5, True, [1]])
+def test_versions_that_no_writer_gives_are_refused(tmp_path, version):
+    craft(tmp_path / "a.coco", header(version=version), [])
+    with pytest.raises(CoCoError, match="not a cocoloss model file: its version is no number"):
+        read_archive(tmp_path / "a.coco", version=1)
+
+
+def test_names_that_no_file_has_are_told(tmp_path):
+    for name in ("x" * 300, "x\0y"):
+        with pytest.raises(CoCoError, match="cannot read"):
+            read_archive(tmp_path / name, version=1)

@@ -100,7 +100,7 @@ def test_anything_else_is_refused_with_its_place(value):
         ["items", "<U3", ["tuple", "a"]],
         ["items", "<U3", ["list", 1]],
         ["items", "<i8", ["list", "a"]],
-        ["items", "<U99999999", ["list", "a"]],
+        ["items", "<U99", ["list", "a" * 99, *["b"] * 200_000]],
         ["cast", "O", ["items", "object", ["list", 1]]],
         ["cast", "<f4", ["list", 1]],
         ["times", "x" * 100, ["list", 1]],
@@ -109,3 +109,40 @@ def test_anything_else_is_refused_with_its_place(value):
 def test_trees_that_nobody_packs_are_refused(tree):
     with pytest.raises(CoCoError):
         unpack(tree, [], CLASSES)
+
+
+def test_text_is_as_wide_as_its_longest_item():
+    assert unpack(["items", "<U99999999", ["list", "a", "bc"]], [], {}).dtype == "<U2"
+    wide = np.array(["abc", "d"])[1:]
+    assert wide.dtype == "<U3"
+    back = there_and_back(wide)
+    assert back.dtype == "<U1"
+    assert back.tolist() == ["d"]
+
+
+def test_no_array_is_taken_twice():
+    array = np.zeros(3)
+    assert unpack(["list", ["array", 0]], [array], {})[0] is array
+    with pytest.raises(CoCoError, match="taken before"):
+        unpack(["list", ["array", 0], ["array", 0]], [array], {})
+
+
+def test_all_that_is_made_shares_one_measure():
+    text = ["items", "<U60", ["list", *["x" * 60] * 100_000]]  # 24 MB of 64
+    pair = ["list", text, text]
+    assert len(unpack(pair, [], {})) == 2
+    for third in (text, ["cast", "<f8", text], ["items", "object", ["list", *[1] * 4_000_000]]):
+        with pytest.raises(CoCoError, match=r"more than a model needs|no array"):
+            unpack([*pair, third], [], {})
+    numbers = [np.zeros(2_000_000, dtype=bool) for _ in range(6)]
+    casts = [["cast", "<f8", ["array", i]] for i in range(6)]  # of 64 MB and 4 times 12 MB
+    assert len(unpack(["list", *casts], numbers, {})) == 6
+    with pytest.raises(CoCoError, match="more than a model needs"):
+        unpack([*pair, text, *casts], numbers, {})
+
+
+def test_what_could_not_be_read_back_is_not_packed():
+    text = np.array(["x" * 60] * 100_000)
+    pack([text, text], {})
+    with pytest.raises(CoCoError, match="too many for a model file"):
+        pack([text, text, text], {})

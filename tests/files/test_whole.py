@@ -1,14 +1,17 @@
 import errno
 import os
+import socket
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
+from cocoloss.files.whole import check_can_write
 
 
 def write(path, text="new"):
@@ -93,6 +96,95 @@ def test_the_file_has_the_permissions_that_the_user_asked_for(tmp_path):
     finally:
         os.umask(old)
     assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664])
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path, mode):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    path.chmod(mode)
+    with write_whole(path) as aside:
+        aside.write_text("new")
+        assert stat.S_IMODE(aside.stat().st_mode) == mode  # nobody else may read it meanwhile
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_a_pipe_is_written_into_and_stays_a_pipe(tmp_path):
+    path = tmp_path / "pipe.txt"
+    os.mkfifo(path)
+    read = []
+    reader = threading.Thread(target=lambda: read.append(path.read_text()))
+    reader.start()
+    write(path, "all of it")
+    reader.join(10)
+    assert read == ["all of it"]
+    assert path.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe.txt"]
+
+
+def test_a_device_stays_a_device(tmp_path):
+    path = tmp_path / "null"
+    try:
+        os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 3))  # what /dev/null is
+        path.write_text("")
+    except PermissionError:
+        pytest.skip("devices are made and opened by the superuser only")
+    write(path)
+    assert path.is_char_device()
+
+
+def test_a_socket_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("s")
+        with pytest.raises(CoCoError, match="it is no file"):
+            write(Path("s"))
+        assert Path("s").is_socket()
+
+
+def test_what_the_shell_has_opened_is_added_to(tmp_path):
+    out = tmp_path / "out.txt"
+    code = (
+        "from cocoloss.files import write_whole\n"
+        "with write_whole('/dev/stdout') as aside:\n    aside.write_text('new')\n"
+    )
+    out.write_text("before ")
+    with out.open("a") as file:
+        subprocess.run([sys.executable, "-c", code], stdout=file, check=True)
+    assert out.read_text() == "before new"
+    piped = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert piped.stdout == b"new"
+
+
+def test_a_link_into_a_missing_folder_is_told_beforehand(tmp_path):
+    (tmp_path / "link.txt").symlink_to(tmp_path / "nowhere" / "a.txt")
+    with pytest.raises(CoCoError, match=r"link\.txt: there is no folder .*nowhere; make it first"):
+        check_can_write(tmp_path / "link.txt")
+    (tmp_path / "nowhere").mkdir()
+    write(tmp_path / "link.txt")
+    assert (tmp_path / "nowhere" / "a.txt").read_text() == "new"
+
+
+def test_names_that_no_file_has_are_told(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    for name, why in [
+        ("x" * 300, "the name is too long"),
+        ("x\0y", "the name holds a NUL"),
+        ("a", "it is a link that leads to itself"),
+    ]:
+        with pytest.raises(CoCoError, match=f"cannot write .*: {why}; choose"):
+            check_can_write(tmp_path / name)
+
+
+def test_a_folder_that_may_not_be_entered_is_told(tmp_path, monkeypatch):
+    def closed(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_dir", closed)  # the superuser may enter everywhere
+    with pytest.raises(CoCoError, match=r"cannot write .*a\.txt: permission denied; choose"):
+        check_can_write(tmp_path / "a.txt")
 
 
 def test_a_kill_leaves_the_old_file(tmp_path):

@@ -172,3 +172,11 @@ def test_a_level_that_the_smallest_p_value_only_reaches_is_refused():
     assert significance_ranks(folds, alpha=0.0313).tolist() == [1.0, 2.0]
     with pytest.raises(CoCoError, match="no difference can ever be significant"):
         significance_ranks(folds, alpha=2.0**-5)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-320, 1e-10, 1.0, 1e10, 1e300])
+def test_ranks_do_not_depend_on_the_unit_of_the_scores(unit):
+    scores = np.array([[3.0, 1.0, 2.0], [2.0, 2.0, 5.0]]) * unit
+    assert rank_models(scores).tolist() == [[1, 3, 2], [2.5, 2.5, 1]]
+    nearly = [[unit, unit * (1 + 1e-15)]]
+    assert rank_models(nearly).tolist() == [[1.5, 1.5]]

@@ -162,3 +162,13 @@ def test_refuses_scores_that_are_not_pairs(first, second, message):
 def test_refuses_an_unknown_way_with_zeros():
     with pytest.raises(CoCoError, match="zeros must be one of 'split', 'drop'"):
         wilcoxon_paired(range(6), range(6), zeros="pratt")
+
+
+def test_the_least_scores_differ_as_others_do():
+    found = wilcoxon_paired(np.arange(2, 8) * 1e-310, np.ones(6) * 1e-310)
+    assert (found.p_value, found.n_zeros) == (0.03125, 0)
+
+
+def test_differences_beyond_the_largest_float_are_ranked_without_a_warning():
+    found = wilcoxon_paired([1e308] * 6, [-1e308] * 6)
+    assert (found.p_value, found.sum_first) == (0.03125, 21)

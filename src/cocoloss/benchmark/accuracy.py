@@ -19,7 +19,7 @@ from cocoloss.benchmark.fitting import evaluate_folds, means
 from cocoloss.benchmark.folds import Fold, stratified_folds
 from cocoloss.benchmark.keys import Result, TableInfo, Task, Unit, seed_of
 from cocoloss.benchmark.model_kind import ModelKind
-from cocoloss.benchmark.models import find_model
+from cocoloss.benchmark.models import TEMPERED, find_model
 from cocoloss.benchmark.spaces import Space
 from cocoloss.benchmark.study import Study, load_optuna
 from cocoloss.exceptions import CoCoError
@@ -34,10 +34,31 @@ GIVE_UP_AFTER = 5  # failed trials in a row from the first on: the model fails, 
 
 def plan(spec: "Spec", infos: Sequence[TableInfo]) -> list[Unit]:
     """List every model on every table, with the number of its tasks and a guess at their time."""
-    for name in spec.tuning.trials:
-        find_model(name, spec.models.own)  # a name that is misspelt here would have no effect
-    kinds = {name: find_model(name, spec.models.own) for name in spec.models.names}
+    with spec.at("tuning.trials"):
+        for name in spec.tuning.trials:
+            find_model(name, spec.models.own)  # one that is misspelt here would have no effect
+    with spec.at("models.names"):
+        _refuse_twins(spec.models.names)
+    kinds = {name: _kind_of(spec, name) for name in spec.models.names}
     return [_unit(spec, info, name, kind) for info in infos for name, kind in kinds.items()]
+
+
+def _kind_of(spec: "Spec", name: str) -> ModelKind:
+    if name in spec.models.own:  # messages about it say where it is made
+        return find_model(name, spec.models.own)
+    with spec.at("models.names"):
+        return find_model(name)
+
+
+def _refuse_twins(names: Sequence[str]) -> None:
+    """Refuse two spellings of one model, which would be computed twice and ranked apart."""
+    found: dict[float, str] = {}
+    for name in names:
+        match = TEMPERED.fullmatch(name)
+        if match is not None:
+            other = found.setdefault(float(match[1]), name)
+            if other != name:
+                raise CoCoError(f"{other!r} and {name!r} are one model; name it once")
 
 
 def _unit(spec: "Spec", info: TableInfo, name: str, kind: ModelKind) -> Unit:

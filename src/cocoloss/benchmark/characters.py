@@ -55,7 +55,7 @@ def wins_by_character(scores: Any, characters: Any, reference: str) -> Any:
             for label, inside in bins_of(column, characters[column].reindex(scores.index)).items():
                 chosen = scores[inside]
                 lines += [
-                    [title, label, len(chosen), other, *count(chosen[reference] - chosen[other])]
+                    [title, label, len(chosen), other, *count(lead(chosen, reference, other))]
                     for other in scores.columns
                     if other != reference and len(chosen)
                 ]
@@ -79,9 +79,24 @@ def bins_of(character: str, values: Any) -> dict[str, NDArray[np.bool_]]:
     return {label: places == place for place, label in enumerate(labels)}
 
 
+def lead(scores: Any, reference: str, other: str) -> Any:
+    """Return by how much a model leads on each dataset; exactly 0 where two scores tie.
+
+    Means of the same folds may differ in their last digit. Whatever is counted, sorted or
+    correlated with would take that for a lead.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> lead(pd.DataFrame({"coco": [0.3, 0.3], "rf": [0.1 + 0.2, 0.2]}), "coco", "rf").tolist()
+    [0.0, 0.1]
+    """
+    return (scores[reference] - scores[other]).round(DIGITS) + 0.0  # and no -0.0
+
+
 def count(leads: Any) -> tuple[int, int, int, int]:
-    """Return how many leads are known, and of them wins, ties and losses."""
-    known = leads.dropna().round(DIGITS)
+    """Return how many leads (of :func:`lead`) are known, and of them wins, ties and losses."""
+    known = leads.dropna()
     n = len(known)
     wins, losses = int((known > 0).sum()), int((known < 0).sum())
     return n, wins, n - wins - losses, losses

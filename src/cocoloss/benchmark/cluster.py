@@ -10,6 +10,7 @@ import os
 import pickle
 import queue
 import signal
+import threading
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from cocoloss.benchmark.environment import environment
 from cocoloss.benchmark.keys import TIMEOUT, Result, Task
 from cocoloss.benchmark.pool import Running
 from cocoloss.benchmark.spec import Spec
-from cocoloss.benchmark.worker import Finished, died, one_line, run_task, warm_up
+from cocoloss.benchmark.worker import Finished, died, one_line, readable_trace, run_task, warm_up
 from cocoloss.exceptions import CoCoError
 
 STARTS = 4  # workers that may go while a task runs before the task is held to be the cause
@@ -35,6 +36,7 @@ SENDS = 20  # times that a task is sent at most, whatever the cause
 GRACE = 5.0  # seconds after the time limit in which a task may still end by itself
 LOOK_EVERY = 2.0  # seconds between two looks at who works
 SAID_AFTER = 0.01  # seconds in which a worker gets a word out
+ONE_AT_A_TIME = threading.Lock()  # in a process; a worker that comes later may have threads
 MISSED_AFTER = 20.0  # seconds in which a worker of ours may come back by itself
 
 
@@ -210,20 +212,42 @@ class DaskPool:
         if sent is None or (isinstance(value, _Lost) and value.future is not sent.future):
             return None
         if isinstance(value, _Lost):
-            killed = isinstance(value.error, self._killed)
-            gone = isinstance(value.error, self._gone)
-            if gone:
-                self._check_scheduler()
-            if (killed or gone) and sent.starts < STARTS and sent.sends < SENDS:
-                self._send_again(sent, table_too=gone)
+            if self._can_go_on(sent, value.error):
+                self._send_again(sent, table_too=self._has_lost_its_table(sent, value.error))
                 return None
-            line = one_line(value.error)
-            if killed or gone:
-                line = f"WorkerDied: {sent.starts} workers died of it, perhaps of lack of memory"
-            value = died(sent.task, line)
+            value = self._how_it_was_lost(sent, value.error)
         del self._sent[key]
         finished: Finished = replace(value, attempt=max(sent.starts, 1))
         return finished
+
+    def _can_go_on(self, sent: _Sent, error: BaseException) -> bool:
+        """Say whether a lost task is worth another worker."""
+        if isinstance(error, self._gone):
+            self._check_scheduler()
+        by_no_fault = isinstance(error, (self._killed, *self._gone))
+        return by_no_fault and sent.starts < STARTS and sent.sends < SENDS
+
+    def _has_lost_its_table(self, sent: _Sent, error: BaseException) -> bool:
+        """Say whether nobody has the table of a lost task any more.
+
+        A neighbour may take workers down while the table waits to be unpacked on them. Dask then
+        gives the table up, and whatever is sent with it ends with the table's own error.
+        """
+        own_death = getattr(error, "task", None) == sent.future.key  # a key, if workers died
+        return not own_death or sent.table.status in ("error", "cancelled", "lost")
+
+    def _how_it_was_lost(self, sent: _Sent, error: BaseException) -> Finished:
+        if not isinstance(error, (self._killed, *self._gone)):
+            return died(sent.task, one_line(error), readable_trace(error))
+        if not sent.starts:  # no fault of the model's: nobody has called it
+            line = (
+                f"WorkerDied: workers died before it began, {sent.sends} times: for lack of memory "
+                f"for its table, or as they import a model of your own"
+            )
+            return died(sent.task, line)
+        workers = "worker" if sent.starts == 1 else "workers"
+        line = f"WorkerDied: {sent.starts} {workers} died of it, perhaps of lack of memory"
+        return died(sent.task, line)
 
     def _send_again(self, sent: _Sent, *, table_too: bool) -> None:
         """Send a task again, and its table if nobody has done so since it was lost."""
@@ -289,7 +313,8 @@ def _run_and_say(module: str, task: Task, table: Any, spec: Spec, topic: str) ->
     from distributed import get_worker  # noqa: PLC0415 - on workers only
 
     worker = get_worker()
-    warm_up(module, spec)  # before the driver's clock runs, too
-    worker.log_event(topic, [task.key, worker.address])
-    time.sleep(SAID_AFTER)  # another thread sends it, and the task may let none have a turn
-    return run_task(module, task, table, spec)
+    with ONE_AT_A_TIME:
+        warm_up(module, spec)  # before the driver's clock runs, too
+        worker.log_event(topic, [task.key, worker.address])
+        time.sleep(SAID_AFTER)  # another thread sends it, and the task may let none have a turn
+        return run_task(module, task, table, spec)

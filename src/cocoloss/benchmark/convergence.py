@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cocoloss.estimators.first_steps import Beginner
 
 PAIRWISE = {"coco": True, "dr": False, "ce": False}  # name -> whether the loss sums over pairs
+USES_FOLDS = ("outer",)
 DEFAULTS: dict[str, Any] = {
     "n_terms": [64, 128, 256, 512, 1024],
     "batch_size": 8,
@@ -82,11 +83,13 @@ def steps_within(n_terms: int, batch_size: int, *, pairwise: bool) -> int:
 
 def plan(spec: "Spec", infos: Sequence[TableInfo]) -> list[Unit]:
     """List every loss on every table: one task each, all folds in lockstep."""
-    for name in spec.models.names:
-        if name not in PAIRWISE:
-            raise CoCoError(
-                f"the models of a convergence experiment are {', '.join(PAIRWISE)}, not {name!r}"
-            )
+    with spec.at("models.names"):
+        for name in spec.models.names:
+            if name not in PAIRWISE:
+                raise CoCoError(
+                    f"the models of a convergence experiment are {', '.join(PAIRWISE)}, not "
+                    f"{name!r}"
+                )
     return [
         Unit.of(spec, info, name, tasks=1, seconds=_seconds(spec, info, name))
         for info in infos

@@ -108,7 +108,8 @@ def check_workers(client: Any, name: str) -> None:
     Raises
     ------
     CoCoError
-        If a worker has no cocoloss, or another version or source than there is here.
+        If a worker has no cocoloss, or another version or source than there is here, or several
+        threads.
     """
     remedy = "install the same version of 'cocoloss[benchmark]' there"
     try:
@@ -123,6 +124,13 @@ def check_workers(client: Any, name: str) -> None:
         version = _version(theirs)
         if version != ours:
             raise CoCoError(f"worker {worker} has cocoloss {version}, here is {ours}; {remedy}")
+    for worker, threads in client.nthreads().items():
+        if threads > 1:
+            raise CoCoError(
+                f"worker {worker} has {threads} threads, but what a task does to its process "
+                f"(imports, limits, threads of its own) must not reach another; start workers with "
+                f"`dask worker {name} --nthreads 1 --nworkers auto`"
+            )
 
 
 def _version(place: Environment) -> str:

@@ -57,7 +57,8 @@ class Database:
     def __init__(self, where: str | os.PathLike[str], *, create: bool) -> None:
         self.url = _url(where)
         self.is_file = self.url.get_backend_name() == "sqlite"
-        self.name = self.url.database if self.is_file else self.url.render_as_string()
+        as_given = self.url.set(drivername="postgresql")  # without what we add, and the password
+        self.name = str(self.url.database) if self.is_file else as_given.render_as_string()
         if self.is_file:
             self._check_place(create)
         self.engine = self._engine(read_only=not create)
@@ -176,7 +177,7 @@ class Database:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except (exc.DBAPIError, exc.TimeoutError) as error:
+        except (exc.StatementError, exc.TimeoutError) as error:
             reason = " ".join(str(getattr(error, "orig", None) or error).split())
             said = next((do for part, do in REMEDIES.items() if part in reason), reason)
             line = f"cannot use the store {self.name}: {said}"

@@ -2,7 +2,8 @@
 
 Such a module has ``plan(spec, infos)``, which lists units of work; ``drive(unit, spec, parallel)``,
 a generator that yields lists of tasks and is sent back their results; and ``run(task, table,
-spec)``, which computes one task. ``check_options(options)`` looks at what only it knows.
+spec)``, which computes one task. ``check_options(options)`` looks at what only it knows, and
+``USES_FOLDS`` names the folds that rows must be enough for, if not both.
 """
 
 import importlib
@@ -62,4 +63,5 @@ def check_options(kind: str, options: Mapping[str, Any]) -> None:
     if check is not None:
         check(dict(options))
     elif options:
-        raise CoCoError(f"an experiment of kind {kind!r} has no options, but got {sorted(options)}")
+        got = ", ".join(sorted(options))
+        raise CoCoError(f"options: an experiment of kind {kind!r} has none, but got {got}")

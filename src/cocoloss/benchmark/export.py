@@ -5,7 +5,7 @@ analyses. "tasks" is everything, see :mod:`cocoloss.benchmark.task_file`: what a
 filled from again. Both are CSV or Parquet, by the ending of the name.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from cocoloss.benchmark.task_file import (
     whole_table,
     with_parquet,
 )
+from cocoloss.benchmark.variants import chosen_variants
 from cocoloss.files import write_whole
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ LAST = (
 )
 
 
-def fold_table(store: Store, spec_hash: str | None = None) -> "pd.DataFrame":
+def fold_table(
+    store: Store, spec_hash: str | None = None, *, names: Sequence[str] = ()
+) -> "pd.DataFrame":
     """Return one line per dataset, model and fold, with measures as columns.
 
     A task that failed is a line without a fold. Trials of the tuning are not part of it.
@@ -44,22 +47,28 @@ def fold_table(store: Store, spec_hash: str | None = None) -> "pd.DataFrame":
     store : Store
     spec_hash : str, optional
         Of one benchmark; of all if left out.
+    names : sequence of str
+        Only benchmarks of these names, NAME or NAME@HASH; all if empty.
     """
     import pandas as pd  # noqa: PLC0415 - heavy
 
-    names = {run["spec_hash"]: run["name"] for run in store.runs()}
+    runs = store.runs()
+    called = {run["spec_hash"]: run["name"] for run in runs}
+    wanted = [spec_hash] if spec_hash else chosen_variants(runs, names, store.name)
     places = store.environments()
     lines: list[dict[str, Any]] = []
-    for one in [spec_hash] if spec_hash else names:
+    for one in wanted:
         for row in store.rows(spec_hash=one, tuning=False):
-            lines += _fold_lines(row, names.get(one, ""), places)
+            lines += _fold_lines(row, called.get(one, ""), places)
     measures = dict.fromkeys(name for line in lines for name in line)
     middle = [name for name in measures if name not in FIRST + LAST]
     table = pd.DataFrame(lines, columns=[*FIRST, *middle, *LAST])
     return table.astype({"fold": "Int64"})
 
 
-def export(store: Store, path: str | Path, *, tasks: bool = False) -> int:
+def export(
+    store: Store, path: str | Path, *, tasks: bool = False, names: Sequence[str] = ()
+) -> int:
     """Write results to a file; return how many there are, tasks or folds.
 
     The same store gives the same file, byte for byte, with the same version of pandas.
@@ -71,16 +80,20 @@ def export(store: Store, path: str | Path, *, tasks: bool = False) -> int:
         Ends in .csv or .parquet.
     tasks : bool, default=False
         Everything, one line per task, and what was planned, instead of one line per fold.
+    names : sequence of str
+        Only benchmarks of these names, NAME or NAME@HASH; all if empty.
 
     Raises
     ------
     CoCoError
-        If the name has another ending, or cannot be written to.
+        If the name has another ending, or cannot be written to; if there is no such benchmark.
     """
     path = Path(path)
     check_ending(path)
+    wanted = chosen_variants(store.runs(), names, store.name)
     with write_whole(path) as aside:
-        table = whole_table(store) if tasks else fold_table(store)
+        table = whole_table(store) if tasks else fold_table(store, names=names)
+        table = table[table["spec_hash"].isin(wanted)] if names else table
         if path.suffix == ".csv":
             table.to_csv(aside, index=False)
         else:

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from cocoloss.benchmark.json_text import storable
 from cocoloss.benchmark.keys import OK
 from cocoloss.benchmark.runbook import tables_left_out
 from cocoloss.benchmark.store import OPEN, TUNING, Store
+from cocoloss.benchmark.variants import chosen_variants, labels_of
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
@@ -61,6 +63,9 @@ class Findings:
         That are done.
     n_planned : int
         That there can be at most: points of the tuning that come up again are computed once.
+    label : str
+        What tells it apart from the others of the store: its name, with digits of its hash where
+        another has the same.
     """
 
     name: str
@@ -80,6 +85,7 @@ class Findings:
     core_seconds: float
     n_tasks: int
     n_planned: int
+    label: str = ""
 
 
 def read_findings(store: Store, names: tuple[str, ...] = ()) -> list[Findings]:
@@ -89,7 +95,7 @@ def read_findings(store: Store, names: tuple[str, ...] = ()) -> list[Findings]:
     ----------
     store : Store
     names : tuple of str
-        Only these; all if empty.
+        Only these, NAME or NAME@HASH; all if empty.
 
     Raises
     ------
@@ -101,18 +107,15 @@ def read_findings(store: Store, names: tuple[str, ...] = ()) -> list[Findings]:
         runs.setdefault(run["spec_hash"], []).append(run)
     if not runs:
         raise CoCoError(f"{store.name} is empty: no benchmark was run yet; see `bench run`")
-    known = [of_spec[-1]["name"] for of_spec in runs.values()]
-    lacking = [name for name in names if name not in known]
-    if lacking:
-        raise CoCoError(
-            f"{store.name} has no benchmark {lacking[0]!r}; it has "
-            f"{', '.join(dict.fromkeys(known))}"
-        )
-    wanted = [r for r in runs.values() if not names or r[-1]["name"] in names]
-    return [_read(store, of_spec) for of_spec in wanted]
+    everything = [run for of_spec in runs.values() for run in of_spec]
+    labels = labels_of(everything)
+    return [
+        _read(store, runs[spec_hash], labels[spec_hash])
+        for spec_hash in chosen_variants(everything, names, store.name)
+    ]
 
 
-def _read(store: Store, runs: list[dict[str, Any]]) -> Findings:
+def _read(store: Store, runs: list[dict[str, Any]], label: str) -> Findings:
     import pandas as pd  # noqa: PLC0415 - heavy
 
     last = runs[-1]
@@ -129,7 +132,7 @@ def _read(store: Store, runs: list[dict[str, Any]]) -> Findings:
             extras[row["dataset"], row["model"]] = row["extra"]
         if row["status"] == OK:
             of_unit = params.setdefault((row["dataset"], row["model"]), {})
-            of_unit[repr(row["params"])] = row["params"]
+            of_unit[repr(row["params"])] = storable(row["params"])
         tasks.append({name: row[name] for name in kept})
     counts = pd.DataFrame(
         store.counts(spec_hash), columns=["dataset", "model", "stage", "status", "n", "seconds"]
@@ -148,6 +151,7 @@ def _read(store: Store, runs: list[dict[str, Any]]) -> Findings:
     places = store.environments()
     return Findings(
         name=last["name"],
+        label=label,
         kind=kind,
         spec_hash=spec_hash,
         spec=last["spec"],

@@ -33,15 +33,50 @@ class OnPreprocessed:
     Numbered, since scikit-learn's weights of classes do not find classes that are called "1".
     """
 
-    def __init__(self, preprocessor: Any, classifier: Any, classes: NDArray[Any]) -> None:
+    def __init__(
+        self, preprocessor: Any, classifier: Any, classes: NDArray[Any], whose: str = ""
+    ) -> None:
         self.preprocessor, self.classifier, self.classes_ = preprocessor, classifier, classes
+        self.whose = whose or "the model"  # in messages
         if hasattr(classifier, "predict_proba"):
             self.predict_proba = lambda X: classifier.predict_proba(preprocessor.transform(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row."""
-        codes = self.classifier.predict(self.preprocessor.transform(X))
-        return np.asarray(self.classes_[np.asarray(codes, dtype=np.intp)])
+        inputs = self.preprocessor.transform(X)
+        codes = check_codes(
+            self.classifier.predict(inputs), len(inputs), len(self.classes_), self.whose
+        )
+        return np.asarray(self.classes_[codes])
+
+
+def check_codes(codes: Any, n_rows: int, n_classes: int, whose: str) -> NDArray[np.intp]:
+    """Return predictions as numbers of classes, one per row.
+
+    Raises
+    ------
+    CoCoError
+        If they are anything else: -1 would be the last class, and 0.97 the first.
+
+    Examples
+    --------
+    >>> check_codes([0.0, 2.0], 2, 3, "model 'm'")
+    array([0, 2])
+    """
+    found = np.asarray(codes)
+    numbered = f"classes are numbered 0 to {n_classes - 1}"
+    if found.shape != (n_rows,):
+        raise CoCoError(
+            f"{whose} predicted an array of shape {found.shape} for {n_rows} rows; {numbered}, "
+            f"one number per row"
+        )
+    found = np.asarray(found.tolist())  # numbers in an array of objects are numbers
+    if found.dtype.kind not in "biuf":
+        raise CoCoError(f"{whose} predicted {found.tolist()[0]!r}; {numbered}")
+    good = (found >= 0) & (found < n_classes) & (found == np.floor(found))  # no NaN either
+    if not good.all():
+        raise CoCoError(f"{whose} predicted {found[~good][0].item()!r}; {numbered}")
+    return found.astype(np.intp)
 
 
 def fit_folds(
@@ -182,4 +217,6 @@ def _alone(
     inputs = preprocessor.transform(rows)
     model = kind.make(inputs.shape[1], len(classes), params, seed)
     model.fit(inputs, labels)
-    return Fitted(OnPreprocessed(preprocessor, model, classes), time.perf_counter() - started)
+    return Fitted(
+        OnPreprocessed(preprocessor, model, classes, kind.whose), time.perf_counter() - started
+    )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cocoloss.benchmark.characters import bins_of, count
+from cocoloss.benchmark.characters import bins_of, count, lead
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -250,7 +250,7 @@ def _pairs(scores: Any) -> dict[str, Any]:
         if model != PLAIN and PLAIN in scores.columns:
             points = scores[["class_ratio", PLAIN, model]].dropna()
             points.columns = ["class_ratio", "plain", "weighted"]
-            found[model] = points.assign(improvement=points["weighted"] - points["plain"])
+            found[model] = points.assign(improvement=lead(points, "weighted", "plain"))
     return found
 
 

@@ -59,6 +59,25 @@ def plain(value: Any) -> Any:
     raise TypeError(f"a result holds a {type(value).__name__}, which JSON has not")
 
 
+def storable(value: Any) -> Any:
+    r"""Return a plain value whose texts every database and file takes.
+
+    Half a character, as Python makes of a byte that is no UTF-8, and NUL are written out.
+
+    Examples
+    --------
+    >>> storable({"a": ["caf\udce9", 1]})
+    {'a': ['caf\\udce9', 1]}
+    """
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode().replace("\0", "\\x00")
+    if isinstance(value, list):
+        return [storable(item) for item in value]
+    if isinstance(value, dict):
+        return {storable(key): storable(item) for key, item in value.items()}
+    return value
+
+
 def _named(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else NAMES[str(value)]

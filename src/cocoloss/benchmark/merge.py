@@ -58,6 +58,7 @@ def merge_into(
         if "://" not in where and not Path(where).exists():
             where = os.fspath(stack.enter_context(write_whole(where)))
         store = stack.enter_context(Store(where))
+        store.name = store.database.name = os.fspath(into)  # in messages, though it is aside yet
         return _merge_all(store, opened)
 
 

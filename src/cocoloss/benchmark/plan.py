@@ -91,7 +91,8 @@ def make_plan(
     CoCoError
         If the experiment refuses the spec, or there is nothing to do.
     """
-    check_options(spec.kind, spec.options)
+    with spec.at():
+        check_options(spec.kind, spec.options)
     units = load_experiment(spec.kind).plan(spec, infos)
     if not units:
         raise CoCoError(f"{spec.name}: nothing to do; no dataset, or no model that suits one")
@@ -100,6 +101,14 @@ def make_plan(
         total[unit.dataset] = total.get(unit.dataset, 0.0) + unit.seconds
     units = sorted(units, key=lambda u: (-total[u.dataset], u.dataset, -u.seconds, u.model))
     return Plan(spec, infos, units, left_out or {})
+
+
+def trials_of_nobody(spec: Spec) -> list[str]:
+    """Return the models that ``tuning.trials`` names in vain, since they are not run.
+
+    They are no error: to leave a model out for a while must not make another benchmark.
+    """
+    return [name for name in spec.tuning.trials if name not in spec.models.names]
 
 
 def remainder(plan: Plan, store: "Store | None", *, retry_failed: bool = False) -> Remainder:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from cocoloss.benchmark.database import StoreError
 from cocoloss.benchmark.environment import environment
 from cocoloss.benchmark.experiments import load_experiment
+from cocoloss.benchmark.json_text import storable
 from cocoloss.benchmark.keys import FAILED, OK, TIMEOUT, Result, Task, Unit
 from cocoloss.benchmark.pool import Pool, Running
 from cocoloss.benchmark.spec import Spec
@@ -215,7 +216,7 @@ class Runner:
             except StopIteration:
                 return self._end(active)
             except CoCoError as error:
-                active.failed = active.failed or str(error)
+                active.failed = active.failed or storable(str(error))
                 return self._end(active)
             except Exception as error:  # noqa: BLE001 - one experiment's slip stops no other
                 active.failed = active.failed or one_line(error)

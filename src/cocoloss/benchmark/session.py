@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from cocoloss.benchmark.runner import Runner, Summary
 from cocoloss.benchmark.spec import Spec
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tables import Tables
+from cocoloss.exceptions import CoCoError
 
 
 @dataclass(frozen=True)
@@ -144,8 +146,27 @@ def run_benchmark(spec: Spec, store: str | os.PathLike[str], **options: Any) -> 
     -------
     Summary
     """
-    with Store(store) as opened:
+    with store_if_used(store) as opened:
         return prepare(spec, opened).run(**options)
+
+
+@contextmanager
+def store_if_used(where: str | os.PathLike[str]) -> Iterator[Store]:
+    """Open a store; a file that was made for it goes again if no run began, for whatever reason."""
+    path = os.fspath(where)
+    is_new = "://" not in path and not Path(path).exists()
+    unused = False
+    try:
+        with Store(where) as opened:
+            try:
+                yield opened
+            finally:
+                with suppress(CoCoError):  # it refuses; then it stays
+                    unused = is_new and not opened.runs()
+    except BaseException:
+        if unused:
+            Path(path).unlink(missing_ok=True)
+        raise
 
 
 def default_workers() -> int:

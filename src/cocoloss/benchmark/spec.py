@@ -5,7 +5,8 @@ of checks; what the file says that no check knows is refused, with the key that 
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from cocoloss.benchmark.spec_checks import (
 from cocoloss.exceptions import CoCoError
 
 MODES = ("first", "each")
+PLACE = ("folder", "where")  # fields that say where a spec comes from, and nothing of what it is
 # Keys that older stores do not know; empty or 0 is as it was, and leaves the hash as it was.
 ADDED_LATER = (("tuning", "trials"), ("training", "max_units"))
 
@@ -100,6 +102,8 @@ class Spec:
         What only this kind of experiment knows.
     folder : Path
         Where paths of the source begin: that of the file.
+    where : str
+        What messages call it: the name of the file.
 
     Examples
     --------
@@ -130,6 +134,7 @@ class Spec:
     limits: Limits = field(default_factory=Limits)
     options: Mapping[str, Any] = field(default_factory=dict)
     folder: Path = field(default_factory=Path, compare=False)
+    where: str = field(default="spec", compare=False)
 
     @classmethod
     def from_dict(
@@ -143,7 +148,7 @@ class Spec:
             If a key is unknown, missing or wrong; the message begins with ``where`` and the key.
         """
         try:
-            return _read(cls, content, folder or Path())
+            return replace(_read(cls, content, folder or Path()), where=where)
         except CoCoError as error:
             raise CoCoError(f"{where}: {error}") from None
 
@@ -171,7 +176,7 @@ class Spec:
 
     def content(self) -> dict[str, Any]:
         """Return what :meth:`from_dict` takes."""
-        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "folder"}
+        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in PLACE}
         for name in SECTIONS:
             content[name] = asdict(content[name])
         content["options"] = dict(self.options)
@@ -200,7 +205,27 @@ class Spec:
         if source is not None:
             content["data"]["source"] = source
         folder = self.folder if source is None else Path.cwd()
-        return Spec.from_dict(content, folder=folder)
+        return Spec.from_dict(content, where=self.where, folder=folder)
+
+    @contextmanager
+    def at(self, key: str = "") -> Iterator[None]:
+        """Have what is refused within begin with the file and the key.
+
+        Examples
+        --------
+        >>> spec = Spec.from_dict({
+        ...     "name": "x", "kind": "accuracy", "data": {"source": "sklearn"},
+        ...     "models": {"names": ["rf"]},
+        ... }, where="mine.toml")
+        >>> with spec.at("models.names"):
+        ...     raise CoCoError("there is no model 'fr'")
+        Traceback (most recent call last):
+        cocoloss.exceptions.CoCoError: mine.toml: models.names: there is no model 'fr'
+        """
+        try:
+            yield
+        except CoCoError as error:
+            raise CoCoError(f"{self.where}: {key}{': ' if key else ''}{error}") from error
 
 
 def load_spec(path: str | Path) -> Spec:

@@ -6,6 +6,7 @@ from typing import Any
 from cocoloss.benchmark.keys import FAILED, OK, OPEN
 from cocoloss.benchmark.runbook import now, tables_left_out
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.variants import labels_of
 
 ALIVE = 120.0  # seconds since the last sign of life of a driver that is taken to be there
 FAILURES = 20  # that are listed
@@ -17,7 +18,8 @@ def status_of(store: Store) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        name, spec_hash, kind; state: "running", "finished", "stopped" (by Ctrl-C) or "broken" (by
+        name, spec_hash, label (the name, with digits of the hash where a name occurs twice), kind;
+        state: "running", "finished", "stopped" (by Ctrl-C) or "broken" (by
         an error, or there is no sign of the driver); tasks done, planned and by how they ended;
         units by how they stand; the sum of seconds; failures; tables that could not be used; and of
         a running one what runs, and seconds left.
@@ -26,10 +28,11 @@ def status_of(store: Store) -> list[dict[str, Any]]:
     for run in store.runs():
         earlier = runs.pop(run["spec_hash"], [])
         runs[run["spec_hash"]] = [*earlier, run]
-    return [_describe(store, of_spec) for of_spec in runs.values()]
+    labels = labels_of([run for of_spec in runs.values() for run in of_spec])
+    return [_describe(store, runs[spec_hash], labels[spec_hash]) for spec_hash in runs]
 
 
-def _describe(store: Store, runs: list[dict[str, Any]]) -> dict[str, Any]:
+def _describe(store: Store, runs: list[dict[str, Any]], label: str) -> dict[str, Any]:
     run = runs[-1]
     spec_hash = run["spec_hash"]
     counts, planned = store.counts(spec_hash), store.planned(spec_hash)
@@ -47,6 +50,7 @@ def _describe(store: Store, runs: list[dict[str, Any]]) -> dict[str, Any]:
     progress = run["progress"]
     return {
         "name": run["name"],
+        "label": label,
         "kind": run["spec"]["kind"],
         "spec_hash": spec_hash,
         "state": state,

@@ -43,7 +43,9 @@ class Tables:
         from cocoloss.data import load_source  # noqa: PLC0415 - heavy
 
         self.spec = spec
-        self._source = load_source(resolved(spec.data.source, spec.folder))
+        with spec.at("data.source"):
+            self._source = load_source(resolved(spec.data.source, spec.folder))
+        self._fewest = rows_needed(spec)
         self.left_out: dict[str, str] = {}  # tables of a folder that cannot be used, and why
         self._infos: dict[str, TableInfo] = {}
         self._kept: dict[str, Table] = {}
@@ -78,7 +80,8 @@ class Tables:
                 self._read(name)
             except CoCoError as error:
                 if not may_leave_out:
-                    raise
+                    with self.spec.at("data.datasets" if self.spec.data.datasets else ""):
+                        raise
                 self.left_out[name] = self._said_of(name, error)
         if not self._infos:
             first, why = next(iter(self.left_out.items()))
@@ -105,6 +108,13 @@ class Tables:
         if self.spec.data.max_rows:
             seed = seed_of(name, "rows", self.spec.folds.seed)
             table = cap_rows(table, self.spec.data.max_rows, seed)
+        if table.n_rows < self._fewest:
+            folds = self.spec.folds
+            within = "" if table.n_rows < folds.outer else f" with folds.inner = {folds.inner} each"
+            raise CoCoError(
+                f"{name}: {table.n_rows} rows cannot be split into folds.outer = {folds.outer}"
+                f"{within}; ask for fewer folds, or leave the table out"
+            )
         info = describe(table)
         known = self._infos.setdefault(name, info)
         if known.fingerprint != info.fingerprint:
@@ -114,6 +124,29 @@ class Tables:
             self._kept[name] = table
             self._kept_bytes += size
         return table
+
+
+def rows_needed(spec: Spec) -> int:
+    """Return how many rows a table must have to be split as a spec says.
+
+    Every outer fold tests a row at least, and its training rows are split into the inner folds if
+    anything is tuned.
+
+    Examples
+    --------
+    >>> content = {"name": "x", "kind": "accuracy", "data": {"source": "sklearn"}}
+    >>> content |= {"models": {"names": ["rf"]}, "folds": {"outer": 2, "inner": 5}}
+    >>> rows_needed(Spec.from_dict(content))
+    10
+    """
+    from cocoloss.benchmark.experiments import load_experiment  # noqa: PLC0415 - heavy
+
+    used = getattr(load_experiment(spec.kind), "USES_FOLDS", ("outer", "inner"))
+    outer, inner = spec.folds.outer, spec.folds.inner
+    tuned = spec.tuning.trials_per_hyperparameter > 0 or any(spec.tuning.trials.values())
+    if tuned and "inner" in used:  # of n rows the largest test part has ceil(n / outer)
+        return max(outer, -(-inner * outer // (outer - 1)))
+    return outer if used else 0
 
 
 def describe(table: "Table") -> TableInfo:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cocoloss.benchmark.environment import Environment
 from cocoloss.benchmark.json_text import dump_json, load_json
+from cocoloss.benchmark.keys import FAILED, OK, OPEN, TIMEOUT
 from cocoloss.benchmark.schema import COLUMNS
 from cocoloss.benchmark.store import Store
 from cocoloss.exceptions import CoCoError
@@ -34,6 +35,14 @@ EMPTY: Mapping[str, Any] = {  # of lines that are no tasks
     "current": True,
 }
 Reader = Callable[[dict[str, Any]], dict[str, Any]]  # of a line
+STATUSES = {  # of lines that are no tasks
+    UNIT: (OPEN, OK, FAILED),
+    START: ("running", "finished", "stopped", "broken"),
+}
+OF_LINE = (  # columns that hold a text in every line
+    *("key", "spec_hash", "experiment", "dataset", "fingerprint", "model", "stage", "part"),
+    *("status", "error", "traceback", "environment"),
+)
 OF_UNIT = ("key", "spec_hash", "experiment", "dataset", "fingerprint", "model", "status", "error")
 
 
@@ -165,12 +174,24 @@ class TaskFile:
     def _read(self, lines: Any, read: Reader) -> Iterator[Placed]:
         try:
             for line in lines.to_dict("records"):
+                _check_texts(line)
                 for name in (*TEXTS, "machine", "versions"):
                     line[name] = load_json(line[name])
                 yield Placed(read(line), Environment(line["machine"], line["versions"]))
         except (ValueError, TypeError, KeyError, json.JSONDecodeError) as error:
             reason = " ".join(str(error).split())
             raise CoCoError(f"{self.path} is damaged: {reason}") from error
+
+
+def _check_texts(line: dict[str, Any]) -> None:
+    """Refuse a line whose names or status are none."""
+    stage = line["stage"]
+    named = ("key", "spec_hash", "experiment", *(() if stage == START else ("dataset", "model")))
+    for name in OF_LINE:
+        if not isinstance(line[name], str) or (name in named and not line[name]):
+            raise ValueError(f"the line of {line['key'] or 'no key'!r} has no {name}")
+    if line["status"] not in STATUSES.get(stage, (OK, FAILED, TIMEOUT)):
+        raise ValueError(f"the line of {line['key']!r} has the status {line['status']!r}")
 
 
 def _task_row(line: dict[str, Any]) -> dict[str, Any]:
@@ -205,6 +226,8 @@ def _start_row(line: dict[str, Any]) -> dict[str, Any]:
 def _time(value: Any) -> datetime:
     import pandas as pd  # noqa: PLC0415 - heavy
 
+    if pd.isna(value) or not str(value):
+        raise ValueError("a line has no finished_at")
     time: datetime = pd.Timestamp(value).to_pydatetime()
     return time
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cocoloss.benchmark.characters import BINS
+from cocoloss.benchmark.characters import BINS, lead
 from cocoloss.stats import holm
 
 FEWEST = 5  # datasets for a rank correlation
@@ -48,8 +48,8 @@ def tendencies(scores: Any, characters: Any, reference: str) -> Any:
             if column not in characters.columns:
                 continue
             for other in scores.columns.drop(reference):
-                lead = scores[reference] - scores[other]
-                both = pd.DataFrame({"x": characters[column].reindex(lead.index), "y": lead})
+                leads = lead(scores, reference, other)
+                both = pd.DataFrame({"x": characters[column].reindex(leads.index), "y": leads})
                 both = both.dropna()
                 if len(both) >= FEWEST and np.ptp(both["x"]) > 0 and np.ptp(both["y"]) > 0:
                     found: Any = spearmanr(both["x"], both["y"])
@@ -89,7 +89,7 @@ def extremes(scores: Any, reference: str, other: str, n: int = 5) -> Any:
     import pandas as pd  # noqa: PLC0415 - heavy
 
     table = pd.DataFrame({"ours": scores[reference], "theirs": scores[other]}).dropna()
-    table["lead"] = table["ours"] - table["theirs"]
+    table["lead"] = lead(table, "ours", "theirs")
     table = table.sort_values("lead", ascending=False, kind="stable")
     best, worst = table[table["lead"] > 0].head(n), table[table["lead"] < 0].tail(n)
     return pd.concat([best, worst])

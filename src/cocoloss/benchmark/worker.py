@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 import warnings
@@ -14,13 +15,14 @@ from importlib import import_module
 from typing import Any
 
 from cocoloss.benchmark.environment import Environment, environment
-from cocoloss.benchmark.json_text import plain
+from cocoloss.benchmark.json_text import plain, storable
 from cocoloss.benchmark.keys import FAILED, TIMEOUT, Result, Task
 from cocoloss.benchmark.spec import Spec
-from cocoloss.benchmark.watch import TooLongError, TooMuchMemoryError, Watch
+from cocoloss.benchmark.watch import TooLongError, Watch
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 LONGEST_ERROR = 500  # letters of the one line
+_IMPORTING = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -85,26 +87,31 @@ def run_task(module: str, task: Task, table: Any, spec: Spec) -> Finished:
             result = watch.call(lambda: _checked(import_module(module).run(task, table, spec)))
     except TooLongError as error:
         result = Result(params=params, status=TIMEOUT, error=one_line(error))
-    except (Exception, TooMuchMemoryError, SystemExit) as error:  # noqa: BLE001 - any model's
-        trace = _without_places(traceback.format_exc())
+    except KeyboardInterrupt:  # the user's
+        raise
+    except BaseException as error:  # noqa: BLE001 - a model may raise anything
+        trace = readable_trace(error)
         result = Result(params=params, status=FAILED, error=one_line(error))
     seconds = time.perf_counter() - started
     return Finished(result, seconds, watch.peak_memory, environment(), trace)
 
 
-def _without_places(trace: str) -> str:
+def readable_trace(error: BaseException) -> str:
     """Return a traceback whose files begin with their package: rows are shared, folders are not."""
+    trace = "".join(traceback.format_exception(error))
     for place in sorted(filter(None, sys.path), key=len, reverse=True):
         trace = trace.replace(f'File "{place}{os.sep}', 'File "')
-    return trace
+    return str(storable(trace))
 
 
 def warm_up(module: str, spec: Spec) -> None:
     """Import what the tasks of a spec need, once in a process, before the clock of any runs.
 
-    What cannot be imported is no failure here: the task that needs it will say so.
+    What cannot be imported is no failure here: the task that needs it will say so. Threads take
+    turns: none may see a module that another has half imported.
     """
-    _import_once(module, tuple(sorted(spec.models.own.items())))
+    with _IMPORTING:
+        _import_once(module, tuple(sorted(spec.models.own.items())))
 
 
 @cache
@@ -119,8 +126,12 @@ def _import_once(module: str, own: tuple[tuple[str, str], ...]) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """Return the kind and the message of an error."""
-    text = " ".join(f"{type(error).__name__}: {error}".split())
+    """Return the kind and the message of an error, as a database takes it."""
+    try:
+        said = str(error)
+    except Exception as slip:  # noqa: BLE001 - an error of a model's own may have any slip
+        said = f"(its message fails with {type(slip).__name__})"
+    text: str = storable(" ".join(f"{type(error).__name__}: {said}".split()))
     return text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"
 
 
@@ -136,10 +147,10 @@ def use_one_thread() -> None:
         torch.set_num_threads(1)
 
 
-def died(task: Task, error: str) -> Finished:
-    """Return the end of a task that took its worker with it."""
+def died(task: Task, error: str, trace: str = "") -> Finished:
+    """Return the end of a task that took its worker with it, or was lost on the way."""
     result = Result(params=plain(task.params), status=FAILED, error=error)
-    return Finished(result, 0.0, 0, environment())
+    return Finished(result, 0.0, 0, environment(), trace)
 
 
 def _checked(result: Any) -> Result:
@@ -148,8 +159,8 @@ def _checked(result: Any) -> Result:
         raise TypeError(f"run must return a Result, not {type(result).__name__}")
     return replace(
         result,
-        measures=plain(result.measures),
-        rows=plain(result.rows),
-        params=plain(result.params),
-        extra=plain(result.extra),
+        measures=storable(plain(result.measures)),
+        rows=storable(plain(result.rows)),
+        params=plain(result.params),  # a study must find what it asked for; see read_findings
+        extra=storable(plain(result.extra)),
     )

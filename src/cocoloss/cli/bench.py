@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from cocoloss.cli import bench_texts, options, saying
-from cocoloss.cli.bench_report import report
+from cocoloss.cli.bench_report import name_option, report
 from cocoloss.cli.bench_spec import SpecFile, spec_file
 from cocoloss.exceptions import CoCoError
 
@@ -73,8 +73,12 @@ def run(
     _check_installed()
     from cocoloss.benchmark.failures import failures_of  # noqa: PLC0415 - heavy
     from cocoloss.benchmark.plan import remainder  # noqa: PLC0415
-    from cocoloss.benchmark.session import Session, default_workers, look  # noqa: PLC0415
-    from cocoloss.benchmark.store import Store  # noqa: PLC0415
+    from cocoloss.benchmark.session import (  # noqa: PLC0415
+        Session,
+        default_workers,
+        look,
+        store_if_used,
+    )
 
     if scheduler is not None and workers is not None:
         raise click.UsageError("--workers starts workers here, --scheduler uses others; give one")
@@ -82,7 +86,7 @@ def run(
     described = asked.read()
     where = asked.where(described)
     made, tables = look(described, on_table=bench_texts.say_table)
-    with Store(where) as opened, _stopped_cleanly():
+    with store_if_used(where) as opened, _stopped_cleanly():
         left = remainder(made, opened, retry_failed=retry_failed)
         session = Session(made, left, opened, tables)
         bench_texts.say_left_out(made)
@@ -198,14 +202,15 @@ def status(store: str, with_failures: bool, as_json: bool) -> None:
 @click.option(
     "--tasks", is_flag=True, help="Everything, one line per task: what `bench merge` takes."
 )
-def export(store: str, out: Path, tasks: bool) -> None:
+@name_option
+def export(store: str, out: Path, tasks: bool, names: tuple[str, ...]) -> None:
     """Write results as CSV or Parquet: a line per dataset, model and fold."""
     _check_installed()
     from cocoloss.benchmark import export as exporting  # noqa: PLC0415 - heavy
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
 
     with Store(store, create=False) as opened:
-        lines = exporting.export(opened, out, tasks=tasks)
+        lines = exporting.export(opened, out, tasks=tasks, names=names)
     click.echo(f"wrote {out}: {lines:,} results")
 
 

@@ -6,17 +6,20 @@ import click
 
 from cocoloss.cli import options, saying
 
-
-@click.command()
-@click.argument("store")
-@options.out_option("FOLDER", required=True, help="Where to write; made if it is not there.")
-@click.option(
+name_option = click.option(
     "--name",
     "names",
     multiple=True,
     metavar="BENCHMARK",
-    help="Only this one of the store's benchmarks; repeatable. All if left out.",
+    help="Only this one of the store's benchmarks, as `bench status` calls it: NAME, or NAME@HASH "
+    "where two have one name; repeatable. All if left out.",
 )
+
+
+@click.command()
+@click.argument("store")
+@options.out_option("FOLDER", required=True, help="Where to write; made if it is not there.")
+@name_option
 @click.option(
     "--missing",
     type=click.Choice(["drop_datasets", "worst"]),

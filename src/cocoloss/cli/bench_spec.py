@@ -43,7 +43,8 @@ class SpecFile(NamedTuple):
 
     def where(self, spec: "Spec") -> str:
         """Return where the results are kept."""
-        return self.store or f"{spec.name}.sqlite"
+        file = spec.name.replace("/", "-").replace("\\", "-")  # which would name a folder
+        return self.store or f"{file}.sqlite"
 
 
 def spec_file(command: options.Command) -> options.Command:

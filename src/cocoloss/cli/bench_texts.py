@@ -29,11 +29,19 @@ def say_table(name: str) -> None:
 
 
 def say_left_out(plan: "Plan") -> None:
-    """Say which tables cannot be used, a line each, now that all were read."""
+    """Say which tables cannot be used, a line each, now that all were read; and idle keys."""
+    from cocoloss.benchmark.plan import trials_of_nobody  # noqa: PLC0415 - heavy
+
     if saying.is_terminal():
         click.echo("\r\x1b[K", nl=False, err=True)
     for name, why in plan.left_out.items():
         click.echo(f"{click.style('left out:', fg='yellow')} {name}: {why}", err=True)
+    idle = trials_of_nobody(plan.spec)
+    if idle:
+        saying.note(
+            f"{plan.spec.where}: tuning.trials has {saying.some_of(idle)}, not among models.names: "
+            f"no effect"
+        )
 
 
 def say_what_is_left(session: "Session", workers: int | None, *, retry_failed: bool) -> None:
@@ -177,7 +185,7 @@ def print_status(one: dict[str, Any], store: str, *, with_failures: bool) -> Non
         state = "stopped; run the same command to go on"
     elif state == "running":
         state = f"running, about {readable_time(one['seconds_left'] or 0)} left"
-    click.echo(f"{one['name']} ({one['kind']}): {state}")
+    click.echo(f"{one['label']} ({one['kind']}): {state}")
     click.echo(
         f"  {tasks['done']:,} of {tasks['planned']:,} tasks, "
         f"{readable_time(one['core_seconds'])} of core time; "

@@ -22,6 +22,8 @@ SUFFIXES = (".svg", ".png", ".pdf", ".tex")
 @click.option(
     "--score", metavar="COLUMN", help="Of a long table, if it has several: the one to compare."
 )
+@click.option("--dataset", metavar="COLUMN", help="That names the datasets; found if left out.")
+@click.option("--models", metavar="A,B,...", help="Only these; all if left out.")
 @click.option("--higher/--lower", default=True, help="Which scores are better.  [default: higher]")
 @click.option(
     "--ranking",
@@ -64,6 +66,8 @@ def compare(
     file: Path,
     how: dict[str, Any],
     score: str | None,
+    dataset: str | None,
+    models: str | None,
     higher: bool,
     ranking: str,
     fold_test: str | None,
@@ -78,7 +82,7 @@ def compare(
 
     Either one row per dataset and one column per model, the first column of text naming the
     datasets; or one row per score with the columns dataset, model and score, and fold if there
-    are several scores of a model on a dataset.
+    are several scores of a model on a dataset. A column that numbers the rows is no model.
 
     \b
     cocoloss compare results.csv --out ranks.svg
@@ -93,7 +97,7 @@ def compare(
         _check_out(out)
     try:
         comparison = compare_models(
-            as_scores(read_table(file, **how), score),
+            as_scores(read_table(file, **how), score, dataset=dataset, models=models),
             higher_is_better=higher,
             ranking=ranking,
             fold_test=fold_test or "wilcoxon",

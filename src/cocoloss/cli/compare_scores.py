@@ -4,6 +4,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cocoloss.cli import saying
+from cocoloss.cli.compare_columns import (
+    check_one_benchmark,
+    chosen_names,
+    first_text,
+    is_number,
+    numbered_tables,
+    row_numbers,
+    without_percent_signs,
+)
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
@@ -17,7 +26,13 @@ NAMES = {  # what columns are called, in small letters
 }
 
 
-def as_scores(frame: "pd.DataFrame", score: str | None = None) -> "pd.DataFrame":
+def as_scores(
+    frame: "pd.DataFrame",
+    score: str | None = None,
+    *,
+    dataset: str | None = None,
+    models: str | None = None,
+) -> "pd.DataFrame":
     """Return a table in one of the two forms that :func:`cocoloss.stats.compare` reads.
 
     Parameters
@@ -26,6 +41,10 @@ def as_scores(frame: "pd.DataFrame", score: str | None = None) -> "pd.DataFrame"
         Wide or long, with names as people give them.
     score : str, optional
         Column of a long table.
+    dataset : str, optional
+        Column with the names of the datasets; found if left out.
+    models : str, optional
+        Names of those to compare, with commas between; all if left out.
 
     Raises
     ------
@@ -35,15 +54,19 @@ def as_scores(frame: "pd.DataFrame", score: str | None = None) -> "pd.DataFrame"
     """
     if not len(frame):
         raise CoCoError("the table has no rows; give one row for each dataset, or for each score")
+    if dataset is not None and dataset not in frame.columns:
+        raise CoCoError(f"--dataset: no column {dataset!r}; it has {saying.some_of(frame.columns)}")
+    frame = without_percent_signs(frame)
     found = {role: _column(frame, names) for role, names in NAMES.items()}
-    if found["model"] is not None:
-        return _long(frame, found, score)
+    found["dataset"] = dataset or found["dataset"]
+    if found["model"] is not None and found["model"] != dataset:
+        return _long(frame, found, score, models)
     if score is not None:
         raise CoCoError(
             f"--score is for long tables, which have a column 'model'; this one has "
             f"{saying.some_of(frame.columns)}"
         )
-    return _wide(frame, found)
+    return _wide(frame, found, models)
 
 
 def _column(frame: "pd.DataFrame", names: set[str]) -> str | None:
@@ -53,8 +76,10 @@ def _column(frame: "pd.DataFrame", names: set[str]) -> str | None:
     return None
 
 
-def _long(frame: "pd.DataFrame", found: dict[str, str | None], score: str | None) -> "pd.DataFrame":
-    dataset = found["dataset"] or _first_text(frame, {found["model"]})
+def _long(
+    frame: "pd.DataFrame", found: dict[str, str | None], score: str | None, models: str | None
+) -> "pd.DataFrame":
+    dataset = found["dataset"] or first_text(frame, {found["model"]}) or numbered_tables(frame)
     if dataset is None:
         raise CoCoError(
             f"a table with a column {found['model']!r} needs a column 'dataset' too; it has "
@@ -72,7 +97,12 @@ def _long(frame: "pd.DataFrame", found: dict[str, str | None], score: str | None
     for column, role in roles.items():
         if role != "score":
             _check_named(frame, str(column), but=failed if role == "fold" else None)
-    rows = [f"row {row}" for row in range(1, len(frame) + 1)]
+    frame = frame.reset_index(drop=True)
+    if models is not None:
+        there = list(map(str, frame[found["model"]].unique()))
+        frame = frame[frame[found["model"]].astype(str).isin(chosen_names(models, there, "models"))]
+    check_one_benchmark(frame, [str(c) for c, role in roles.items() if role != "score"])
+    rows = [f"row {row + 1}" for row in frame.index]
     scores = frame[list(roles)].assign(**{chosen: _numbers(frame, chosen, rows)})
     scores = scores.rename(columns=roles)
     counts = scores.groupby("model", sort=False)["score"].count()
@@ -85,9 +115,10 @@ def _long(frame: "pd.DataFrame", found: dict[str, str | None], score: str | None
 
 
 def _score_column(frame: "pd.DataFrame", keys: set[str | None], named: str | None) -> str:
-    numbers = [str(c) for c in frame.columns if c not in keys and _is_number(frame[c])]
     if named is not None:
         return named
+    without = keys | set(row_numbers(frame, keys))
+    numbers = [str(c) for c in frame.columns if c not in without and is_number(frame[c])]
     if len(numbers) == 1:
         return numbers[0]
     if not numbers:
@@ -98,8 +129,12 @@ def _score_column(frame: "pd.DataFrame", keys: set[str | None], named: str | Non
     raise CoCoError(f"which column has the scores? Say --score with one of {', '.join(numbers)}")
 
 
-def _wide(frame: "pd.DataFrame", found: dict[str, str | None]) -> "pd.DataFrame":
-    dataset, fold = found["dataset"] or _first_text(frame, {found["fold"]}), found["fold"]
+def _wide(
+    frame: "pd.DataFrame", found: dict[str, str | None], models: str | None
+) -> "pd.DataFrame":
+    fold = found["fold"] if found["fold"] != found["dataset"] else None
+    dataset = found["dataset"] or first_text(frame, {fold})
+    frame, dataset = _without_row_numbers(frame, dataset, fold, models)
     if dataset is None and fold is not None:
         raise CoCoError(
             f"the table has a column {fold!r} but none that names datasets, so it is about one; "
@@ -112,12 +147,14 @@ def _wide(frame: "pd.DataFrame", found: dict[str, str | None]) -> "pd.DataFrame"
         if key is not None:
             _check_named(frame, key)
     names = [str(name) for name in frame[dataset]]
-    models = [c for c in frame.columns if c not in {dataset, fold}]
-    frame = frame.assign(**{c: _numbers(frame, c, names) for c in models})
-    empty = [c for c in models if frame[c].isna().all()]
+    there = [str(c) for c in frame.columns if c not in {dataset, fold}]
+    chosen = chosen_names(models, there, "columns")
+    frame = frame.drop(columns=[c for c in there if c not in chosen])
+    frame = frame.assign(**{c: _numbers(frame, c, names) for c in chosen})
+    empty = [c for c in chosen if frame[c].isna().all()]
     _note_empty(empty)
     frame = frame.drop(columns=empty).rename(columns={dataset: "dataset"})
-    _check_enough([c for c in models if c not in empty], sorted(set(names)), dataset)
+    _check_enough([c for c in chosen if c not in empty], sorted(set(names)), dataset)
     if fold is None:
         _check_once(names)
         return frame.set_index("dataset")
@@ -125,24 +162,23 @@ def _wide(frame: "pd.DataFrame", found: dict[str, str | None]) -> "pd.DataFrame"
     return frame.melt(id_vars=["dataset", "fold"], var_name="model", value_name="score")
 
 
-def _first_text(frame: "pd.DataFrame", without: set[str | None]) -> str | None:
-    """Return the first column of names: text that is not for the most part numbers."""
-    import pandas as pd  # noqa: PLC0415 - heavy
-
-    for column in frame.columns:
-        values = frame[column].dropna()
-        if column not in without and len(values) and not _is_number(values):
-            # A column of scores with a "failed" in it is text, but names nothing.
-            n_numbers = pd.to_numeric(values, errors="coerce").notna().sum()
-            if 2 * n_numbers < len(values):
-                return str(column)
-    return None
-
-
-def _is_number(column: Any) -> bool:
-    from pandas.api.types import is_numeric_dtype  # noqa: PLC0415 - heavy
-
-    return bool(is_numeric_dtype(column))
+def _without_row_numbers(
+    frame: "pd.DataFrame", dataset: str | None, fold: str | None, models: str | None
+) -> tuple["pd.DataFrame", str | None]:
+    """Leave out columns that number the rows; if nothing else names the datasets, one does."""
+    numbering = [] if models is not None else row_numbers(frame, {dataset, fold})
+    if dataset is None and fold is None and numbering:
+        dataset, *numbering = numbering
+        saying.note(
+            f"the column {dataset!r} numbers the rows: taken for the names of the datasets; if it "
+            f"is a model, say --models"
+        )
+    if numbering:
+        saying.note(
+            f"left out {saying.some_of(map(repr, numbering))}, which numbers the rows; if it is a "
+            f"model, say --models"
+        )
+    return frame.drop(columns=numbering), dataset
 
 
 def _numbers(frame: "pd.DataFrame", column: str, rows: Sequence[str]) -> Any:
@@ -154,7 +190,7 @@ def _numbers(frame: "pd.DataFrame", column: str, rows: Sequence[str]) -> Any:
     if wrong.all():
         raise CoCoError(
             f"column {column!r} holds {frame[column].iloc[0]!r} and no score at all; leave the "
-            f"column out"
+            f"column out, or name the others with --models"
         )
     if wrong.any():
         place = int(wrong.argmax())

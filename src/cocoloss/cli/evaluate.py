@@ -11,6 +11,8 @@ from cocoloss.cli.labelled import LabelledFile, labelled_file
 from cocoloss.cli.training import EPOCHS, PRIORS, SEED
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from cocoloss.benchmark.evaluation import Evaluation
 
 CHOICES = ("coco", "dr", "ce", "rf", "ksvm")
@@ -23,6 +25,10 @@ COLUMNS = {  # measure -> (heading, digits, whether larger is better)
     "nc2": ("NC2", 3, False),
     "nc4": ("NC4", 3, False),
 }
+GEOMETRY = ("dispersity", "nc1", "nc2", "nc4")  # below the others where a terminal is narrow
+SECONDS = "seconds"
+HEADINGS = {measure: heading for measure, (heading, _, _) in COLUMNS.items()} | {SECONDS: "s/fit"}
+UNBOUNDED = 10_000  # characters in a line
 
 
 @click.command()
@@ -61,13 +67,27 @@ def evaluate(
     table = source.read()
     with saying.notes_for_warnings(advice=saying.ADVICE):
         # Columns are read once, as `fit` reads them: a fold may lack the cell that tells a kind.
-        X = table.settled()
-        evaluations = run(X, table.y, models or CHOICES, folds, priors, epochs, seed)
-    _note_few_rows(table.y.value_counts(), folds, len(evaluations[0].folds["accuracy"]))
+        X, y = _without_lone_rows(table.settled(), table.y)
+        evaluations = run(X, y, models or CHOICES, folds, priors, epochs, seed)
+    _note_few_rows(y.value_counts(), folds, len(evaluations[0].folds["accuracy"]))
     if as_json:
         saying.print_json(as_plain(evaluations))
     else:
-        show(evaluations, f"{table.name}: {len(table.X):,} rows, {source.target}", priors)
+        show(evaluations, f"{table.name}: {len(X):,} rows, {source.target}", priors)
+
+
+def _without_lone_rows(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return a table without classes of one row: no fold can both learn one and be judged by it."""
+    counts = y.value_counts()
+    lone = counts.index[counts == 1]
+    if not len(lone) or len(lone) > len(counts) - 2:  # or nothing is left to tell apart
+        return X, y
+    saying.note(
+        f"left out, as a class of one row cannot be both learnt and judged by: "
+        f"{saying.some_of(lone)}"
+    )
+    kept = ~y.isin(lone).to_numpy()
+    return X[kept].reset_index(drop=True), y[kept].reset_index(drop=True)
 
 
 def _note_few_rows(counts: Any, asked: int, n_folds: int) -> None:
@@ -151,32 +171,56 @@ def show(evaluations: "list[Evaluation]", title: str, priors: str) -> None:
     """Print the table; the best of each column is bold, and what it means stands below."""
     import numpy as np  # noqa: PLC0415 - heavy
     from rich.console import Console  # noqa: PLC0415
+    from rich.measure import Measurement  # noqa: PLC0415
+
+    shown = [m for m in COLUMNS if any(np.isfinite(e.mean(m)) for e in evaluations)]
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)  # a file or a pipe has no width of its own
+    between = " ± " if saying.can_print("±") else " +- "
+    tables = [_table(evaluations, [*shown, SECONDS], title, between)]
+    unbounded = console.options.update(width=UNBOUNDED)
+    if Measurement.get(console, unbounded, tables[0]).maximum > console.width:  # nothing is cut
+        answers = [*(m for m in shown if m not in GEOMETRY), SECONDS]
+        geometry = [m for m in shown if m in GEOMETRY]
+        halves = [(answers, title)] + ([(geometry, None)] if geometry else [])
+        tables = [_table(evaluations, half, above, between) for half, above in halves]
+    n_folds = len(evaluations[0].folds["accuracy"])
+    alike = "count alike for every model" if priors == "uniform" else "count as often as they occur"
+    with saying.printed_somehow():
+        for table in tables:
+            console.print(table)
+        click.echo(f"Means over the test rows of {n_folds} folds; classes {alike}.")
+
+
+def _table(
+    evaluations: "list[Evaluation]", shown: Sequence[str], title: str | None, between: str
+) -> "Table":
+    import numpy as np  # noqa: PLC0415 - heavy
     from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     from cocoloss.benchmark.evaluation import NAMES  # noqa: PLC0415
 
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("model")
-    shown = [m for m in COLUMNS if any(np.isfinite(e.mean(m)) for e in evaluations)]
+    # The name of a file is no markup.
+    above = None if title is None else Text(title, style="bold")
+    table = Table(title=above, title_justify="left")
+    table.add_column("model", no_wrap=True)
     for measure in shown:
-        table.add_column(COLUMNS[measure][0], justify="right")
-    table.add_column("s/fit", justify="right")
+        table.add_column(HEADINGS[measure], justify="right", no_wrap=True)
     for evaluation in evaluations:
         cells = []
         for measure in shown:
+            if measure == SECONDS:
+                cells.append(f"{evaluation.seconds:.2f}")
+                continue
             _, digits, larger = COLUMNS[measure]
             means = [e.mean(measure) for e in evaluations]
             mean = evaluation.mean(measure)
             text = "" if np.isnan(mean) else f"{mean:.{digits}f}"
             if measure == "balanced_accuracy":
-                text += f" ± {evaluation.spread(measure):.3f}"
+                text += f"{between}{evaluation.spread(measure):.3f}"
             best = np.nanmax(means) if larger else np.nanmin(means)
             cells.append(f"[bold]{text}[/]" if len(means) > 1 and mean == best else text)
-        table.add_row(NAMES[evaluation.model], *cells, f"{evaluation.seconds:.2f}")
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=160)  # a file or a pipe has no width of its own
-    console.print(table)
-    n_folds = len(evaluations[0].folds["accuracy"])
-    alike = "count alike for every model" if priors == "uniform" else "count as often as they occur"
-    click.echo(f"Means over the test rows of {n_folds} folds; classes {alike}.")
+        table.add_row(NAMES[evaluation.model], *cells)
+    return table

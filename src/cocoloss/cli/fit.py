@@ -52,7 +52,8 @@ def fit(source: LabelledFile, training: Training, out: Path, tune: int, as_json:
     if as_json:
         saying.print_json(facts)
     else:
-        _print(facts)
+        with saying.printed_somehow():
+            _print(facts)
 
 
 def _tune(estimator: Any, table: Labelled, n_trials: int, seed: int) -> dict[str, Any]:
@@ -95,10 +96,10 @@ def _facts(estimator: Any, table: Labelled, out: Path, seconds: float) -> dict[s
         "bytes": out.stat().st_size,
         "class": type(estimator).__name__,
         "rows": len(table.X),
-        "columns": len(table.X.columns),
+        "columns": len(table.X.columns) + len(table.left_out),
         "features": preprocessor.n_features_out_,
         "kinds": preprocessor.kinds_,
-        "dropped_columns": preprocessor.dropped_columns_,
+        "dropped_columns": table.left_out | preprocessor.dropped_columns_,
         "classes": dict(zip(labels, counts, strict=True)),
         "members": len(estimator.heads_),
         "epochs": estimator.n_iter_,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
-from cocoloss.cli.options import Command, check_is_no_model, combined, table_file
+from cocoloss.cli.options import Command, check_is_no_model, combined, table_with_gaps
 from cocoloss.cli.saying import ADVICE, note, notes_for_warnings, some_of
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ class Labelled(NamedTuple):
         The argument of an estimator that reads the columns as the user, or the file, says.
     n_left_out : int
         Rows without a class that the file has besides.
+    left_out : dict of str to str
+        Columns that the file has besides, and why they are not in X.
     """
 
     X: "pd.DataFrame"
@@ -33,6 +35,7 @@ class Labelled(NamedTuple):
     name: str
     preprocess: Any = "auto"
     n_left_out: int = 0
+    left_out: dict[str, str] = {}  # noqa: RUF012 - of a tuple, whose parts nobody changes
 
     def settled(self) -> "pd.DataFrame":
         """Return the columns with their kinds decided, so that no part is read differently."""
@@ -57,6 +60,8 @@ class LabelledFile(NamedTuple):
         Columns to take for categories.
     day_first : bool, optional
         What comes first in dates that do not tell.
+    use : tuple of str
+        Columns to use though they only count the rows.
     """
 
     file: Path
@@ -65,11 +70,12 @@ class LabelledFile(NamedTuple):
     how: dict[str, Any]
     categorical: tuple[str, ...]
     day_first: bool | None
+    use: tuple[str, ...] = ()
 
     def read(self) -> Labelled:
         """Return the table and its target; say what was read."""
         from cocoloss.data import find_writing, read_table, split_target  # noqa: PLC0415 - heavy
-        from cocoloss.data.identifiers import find_identifiers  # noqa: PLC0415
+        from cocoloss.data.identifiers import find_counters, find_identifiers  # noqa: PLC0415
         from cocoloss.exceptions import CoCoError  # noqa: PLC0415
         from cocoloss.preprocessing import TablePreprocessor  # noqa: PLC0415
 
@@ -80,12 +86,26 @@ class LabelledFile(NamedTuple):
             raise CoCoError(f"--categorical {target}: that is the target, whose values are classes")
         with notes_for_warnings(advice=ADVICE):
             frame = read_table(file, text=categorical, **how)  # text as for predict: 007 is not 7
-        lacking = [name for name in drop if name not in frame.columns]
-        if lacking:
-            raise CoCoError(
-                f"{file} has no column {lacking[0]!r} to drop; it has {some_of(frame.columns)}"
-            )
+        for what, names in (("drop", drop), ("use", self.use)):
+            lacking = [name for name in names if name not in frame.columns]
+            if lacking:
+                raise CoCoError(
+                    f"{file} has no column {lacking[0]!r} to {what}; it has "
+                    f"{some_of(frame.columns)}"
+                )
         X, y = split_target(frame.drop(columns=list(drop)), target, missing="drop")
+        counters = [name for name in find_counters(frame) if name in X and name not in self.use]
+        if counters:
+            if len(counters) == len(X.columns):
+                raise CoCoError(
+                    f"{file} has no column beside {target!r} but {some_of(counters)}, which counts "
+                    f"the rows; say --use COLUMN to learn from it"
+                )
+            X = X.drop(columns=counters)
+            note(
+                f"left out, as it only counts the rows: {some_of(counters)}; say --use COLUMN to "
+                f"learn from it"
+            )
         if len(y) < len(frame):
             note(f"left out {len(frame) - len(y):,} rows whose {target} is not known")
         written = find_writing(file, **how, text=[target, *drop, *categorical])
@@ -105,7 +125,8 @@ class LabelledFile(NamedTuple):
             given["decimal"] = written.decimal
         given = {name: value for name, value in given.items() if value not in ([], None)}
         preprocess = TablePreprocessor(**given) if given else "auto"
-        return Labelled(X, y, file.name, preprocess, len(frame) - len(y))
+        left_out = dict.fromkeys(counters, "counts the rows")
+        return Labelled(X, y, file.name, preprocess, len(frame) - len(y), left_out)
 
 
 def labelled_file(command: Command) -> Command:
@@ -119,9 +140,10 @@ def labelled_file(command: Command) -> Command:
         how: dict[str, Any],
         categorical: tuple[str, ...],
         day_first: bool | None,
+        use: tuple[str, ...],
         **rest: Any,
     ) -> Any:
-        source = LabelledFile(file, target, drop, how, categorical, day_first)
+        source = LabelledFile(file, target, drop, how, categorical, day_first, use)
         return command(source=source, **rest)
 
     added = (
@@ -137,9 +159,15 @@ def labelled_file(command: Command) -> Command:
             help="Take a column for categories, though it holds numbers; repeatable.",
         ),
         click.option(
+            "--use",
+            multiple=True,
+            metavar="COLUMN",
+            help="Learn from a column though it only counts the rows; repeatable.",
+        ),
+        click.option(
             "--drop", multiple=True, metavar="COLUMN", help="Leave a column out; repeatable."
         ),
         click.option("--target", required=True, metavar="COLUMN", help="The column to predict."),
-        table_file,
+        table_with_gaps,
     )
     return combined(cast("Command", wrapper), added)

@@ -19,16 +19,23 @@ def table_file(command: Command) -> Command:
         separator: str | None,
         encoding: str | None,
         decimal: str | None,
-        no_header: bool,
+        header: bool | None,
         **rest: Any,
     ) -> Any:
-        separator = "\t" if separator in {"tab", "\\t"} else separator
-        header: bool | str = False if no_header else "auto"
-        how = {"separator": separator, "encoding": encoding, "header": header, "decimal": decimal}
+        how = {
+            "separator": "\t" if separator in {"tab", "\\t"} else separator,
+            "encoding": encoding,
+            "header": "auto" if header is None else header,
+            "decimal": decimal,
+        }
         return command(how=how, **rest)
 
     added = (
-        click.option("--no-header", is_flag=True, help="The first line is a row, not names."),
+        click.option(
+            "--header/--no-header",
+            default=None,
+            help="Whether the first line has the names, where it looks like a row.",
+        ),
         click.option(
             "--decimal", type=click.Choice([".", ","]), help="Decimal mark; found if left out."
         ),
@@ -37,6 +44,23 @@ def table_file(command: Command) -> Command:
         click.argument("file", type=click.Path(path_type=Path)),
     )
     return combined(cast("Command", wrapper), added)
+
+
+def table_with_gaps(command: Command) -> Command:
+    """Add FILE, how to read it and which words are gaps: the one argument ``how``."""
+
+    @functools.wraps(command)
+    def wrapper(how: dict[str, Any], missing: tuple[str, ...], **rest: Any) -> Any:
+        return command(how=how | {"missing": ["", *missing] if missing else None}, **rest)
+
+    words = click.option(
+        "--missing",
+        multiple=True,
+        metavar="WORD",
+        help="What means a gap, beside empty cells; repeatable. NA, None, ? and the like if left "
+        "out.",
+    )
+    return combined(cast("Command", wrapper), (words, table_file))
 
 
 def combined(command: Command, options: Sequence[Callable[[Any], Any]]) -> Command:
@@ -81,14 +105,14 @@ def check_out(
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
     from cocoloss.files.whole import check_can_write  # noqa: PLC0415
 
+    check_can_write(out)
     for path in inputs:
         if out.exists() and path.exists() and out.samefile(path):
             raise CoCoError(f"--out is {path}, which is being read; choose another name")
-    if suffixes and out.suffix.lower() not in suffixes and not out.is_dir():
+    if suffixes and out.suffix.lower() not in suffixes:
         raise CoCoError(f"{out} must end in {' or '.join(suffixes)}")
     if out.suffix.lower() in never:
         raise CoCoError(f"{out} is the name of a table; call a model something like model.coco")
-    check_can_write(out)
 
 
 def check_is_no_model(file: Path) -> None:

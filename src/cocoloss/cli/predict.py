@@ -25,7 +25,7 @@ KEEP = click.option(
 
 @click.command()
 @MODEL
-@options.table_file
+@options.table_with_gaps
 @options.out_option("FILE", help="CSV, TSV or Parquet, also .gz; standard output if left out.")
 @click.option("--proba", is_flag=True, help="Add the probability of each class.")
 @click.option("--outliers", is_flag=True, help="Add how strange each row is: larger is stranger.")
@@ -50,23 +50,27 @@ def predict(
     def answer(classifier: Any, X: "pd.DataFrame") -> "pd.DataFrame":
         import pandas as pd  # noqa: PLC0415 - heavy
 
-        names = [f"probability_{label}" for label in classifier.classes_.tolist()]
         if proba:
             P = classifier.predict_proba(X)
-            columns = {"prediction": classifier.classes_[P.argmax(axis=1)]}
-            columns |= dict(zip(names, P.T.round(DIGITS), strict=True))
+            columns = [classifier.classes_[P.argmax(axis=1)], *P.T.round(DIGITS)]
         else:
-            columns = {"prediction": classifier.predict(X)}
+            columns = [classifier.predict(X)]
         if outliers:
-            columns["outlier_score"] = classifier.outlier_score(X)
-        return pd.DataFrame(columns, index=X.index)
+            columns.append(classifier.outlier_score(X))
+        made = dict(zip(names(classifier), columns, strict=True))
+        return pd.DataFrame(made, index=X.index)
 
-    _answer_rows(model, file, how, out, keep, answer, needs=_needs(proba, outliers))
+    def names(classifier: Any) -> list[str]:
+        classes = classifier.classes_.tolist() if proba else []
+        last = ["outlier_score"] if outliers else []
+        return ["prediction", *(f"probability_{label}" for label in classes), *last]
+
+    _answer_rows(model, file, how, out, keep, answer, names, needs=_needs(proba, outliers))
 
 
 @click.command()
 @MODEL
-@options.table_file
+@options.table_with_gaps
 @options.out_option("FILE", help="CSV, TSV or Parquet, also .gz; standard output if left out.")
 @KEEP
 def embed(
@@ -88,11 +92,12 @@ def embed(
     def answer(classifier: Any, X: "pd.DataFrame") -> "pd.DataFrame":
         import pandas as pd  # noqa: PLC0415 - heavy
 
-        embedding = classifier.transform(X)
-        names = [f"embedding_{j}" for j in range(embedding.shape[1])]
-        return pd.DataFrame(embedding, columns=names, index=X.index)
+        return pd.DataFrame(classifier.transform(X), columns=names(classifier), index=X.index)
 
-    _answer_rows(model, file, how, out, keep, answer, needs=[])
+    def names(classifier: Any) -> list[str]:
+        return [f"embedding_{j}" for j in range(classifier._n_features_out)]  # noqa: SLF001
+
+    _answer_rows(model, file, how, out, keep, answer, names, needs=[])
 
 
 def _needs(proba: bool, outliers: bool) -> list[tuple[str, str]]:
@@ -109,22 +114,21 @@ def _answer_rows(
     out: Path | None,
     keep: tuple[str, ...],
     answer: Callable[[Any, "pd.DataFrame"], "pd.DataFrame"],
+    names: Callable[[Any], list[str]],
     *,
     needs: list[tuple[str, str]],
 ) -> None:
     """Read, answer and write part by part, so that a table need not fit into memory."""
     from cocoloss.data import iter_columns, iter_tables, write_table  # noqa: PLC0415 - heavy
     from cocoloss.estimators.saved import load_answers  # noqa: PLC0415
-    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
     from cocoloss.preprocessing.coverage import Coverage  # noqa: PLC0415
+    from cocoloss.preprocessing.kinds import CATEGORY  # noqa: PLC0415
 
     if out is not None:
         options.check_out(out, [model, file])
     options.check_is_no_model(file)
     classifier = load_answers(model)
-    for method, option in needs:
-        if not hasattr(classifier.heads_[0], method):
-            raise CoCoError(f"{option} is not for this model: its head has no {method}")
+    _check_asked(classifier, needs, set(keep) & set(names(classifier)))
     width = max(classifier.n_features_in_, classifier.layer_sizes_[0], 1)
     rows = max(FEWEST_ROWS, CHUNK_NUMBERS // width)
     coverage = Coverage(classifier.preprocessor_)
@@ -137,14 +141,23 @@ def _answer_rows(
     def answers() -> Iterator["pd.DataFrame"]:
         import pandas as pd  # noqa: PLC0415
 
-        text = _columns_of_text(classifier, file, how, keep)
+        kinds = _kinds_of_columns(classifier, file, how, keep)
+        text = [name for name, kind in kinds.items() if kind == CATEGORY]  # also if of digits
         reading = _read_as_in_training(classifier.preprocessor_, file, how, text)
-        parts = iter_tables(file, rows=rows, text=text, **reading)
+        parts = iter_tables(
+            file,
+            rows=rows,
+            text=text,
+            columns=list(kinds) or None,  # a model without names takes them all
+            lenient=_may_hold_text(classifier.preprocessor_, file, reading, text),
+            **reading,
+        )
         if not keep:
             yield from (answered(part) for part in _ahead(parts))
             return
         # Read a second time, to the letter: what the model takes for a number is copied as text.
-        copies = iter_columns(file, list(dict.fromkeys(keep)), rows=rows, **how)
+        to_the_letter = {name: value for name, value in how.items() if name != "missing"}
+        copies = iter_columns(file, list(dict.fromkeys(keep)), rows=rows, **to_the_letter)
         for part, copy in _ahead(zip(parts, copies, strict=True)):
             copied = copy.set_axis(part.index)
             yield pd.concat([copied, answered(part)], axis=1)
@@ -157,6 +170,17 @@ def _answer_rows(
             n_rows = write_table(answers(), out)
             click.echo(f"wrote {out} ({n_rows:,} rows)", err=True)
     _note_what_tells_nothing(coverage)
+
+
+def _check_asked(classifier: Any, needs: list[tuple[str, str]], twice: set[str]) -> None:
+    """Refuse what the model cannot answer, and names that two columns would have."""
+    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+
+    for method, option in needs:
+        if not hasattr(classifier.heads_[0], method):
+            raise CoCoError(f"{option} is not for this model: its head has no {method}")
+    for name in sorted(twice):
+        raise CoCoError(f"--keep {name}: a column of the answers has that name; rename it first")
 
 
 def _note_what_tells_nothing(coverage: "Coverage") -> None:
@@ -178,18 +202,21 @@ def _ahead(parts: Iterator[Part]) -> Iterator[Part]:
             yield part
 
 
-def _columns_of_text(
+def _kinds_of_columns(
     classifier: Any, file: Path, how: dict[str, Any], keep: tuple[str, ...]
-) -> list[str]:
-    """Return the columns to read as text: categories, also if they are of digits."""
+) -> dict[str, str]:
+    """Return the columns that the model reads by name, and their kinds; refuse a table without."""
     from cocoloss.data import iter_tables  # noqa: PLC0415 - heavy
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-    from cocoloss.preprocessing.kinds import CATEGORY  # noqa: PLC0415
+    from cocoloss.preprocessing.kinds import NUMBER  # noqa: PLC0415
 
     plainly = how | {"decimal": how.get("decimal") or "."}  # there is nothing to say of numbers yet
     names = list(next(iter_tables(file, rows=1, **plainly)).columns)
     preprocessor = classifier.preprocessor_
-    kinds = preprocessor.kinds_ if getattr(preprocessor, "matched_by_name_", False) else {}
+    kinds: dict[str, str] = {}
+    if preprocessor.matched_by_name_:  # with preprocess=None, all columns are numbers
+        plain = dict.fromkeys(preprocessor.column_names_, NUMBER)
+        kinds = getattr(preprocessor, "kinds_", plain)
     for wanted, why in ((kinds, "the model needs"), (keep, "--keep asks for")):
         lacking = [repr(name) for name in wanted if name not in names]
         if lacking:
@@ -197,7 +224,29 @@ def _columns_of_text(
                 f"{file} lacks columns that {why}: {saying.some_of(lacking)}; "
                 f"it has {saying.some_of(names)}"
             )
-    return [name for name, kind in kinds.items() if kind == CATEGORY]
+    return kinds
+
+
+def _may_hold_text(
+    preprocessor: Any, file: Path, reading: dict[str, Any], text: list[str]
+) -> list[str]:
+    """Return the columns whose text the model reads as it read that of training.
+
+    Not where it would read another decimal mark than the one in which the file's numbers are read.
+    """
+    from cocoloss.data import find_writing  # noqa: PLC0415 - heavy
+    from cocoloss.preprocessing.encoder import TableEncoder  # noqa: PLC0415
+    from cocoloss.preprocessing.kinds import NUMBER  # noqa: PLC0415
+    from cocoloss.preprocessing.numerals import DECIMAL_COMMA  # noqa: PLC0415
+
+    if not isinstance(preprocessor, TableEncoder) or not preprocessor.matched_by_name_:
+        return []
+    has_comma = find_writing(file, **reading, text=text).decimal == ","
+    return [
+        name
+        for name, kind in preprocessor.kinds_.items()
+        if kind == NUMBER and (DECIMAL_COMMA in preprocessor.forms_.get(name, "")) == has_comma
+    ]
 
 
 def _read_as_in_training(

@@ -79,11 +79,10 @@ def _with_columns_as_read(record: "RunRecord", table: Labelled) -> "RunRecord":
     used = record.column_kinds
     return replace(
         record,
-        n_features=table.X.shape[1],
+        n_features=table.X.shape[1] + len(table.left_out),
         column_notes={name: notes[name] for name in used if name in notes},
-        dropped_columns={
-            name: reasons[name] for name in map(str, table.X.columns) if name not in used
-        },
+        dropped_columns=table.left_out
+        | {name: reasons[name] for name in map(str, table.X.columns) if name not in used},
     )
 
 

@@ -6,7 +6,12 @@ help is there at once.
 
 import importlib
 import os
+import re
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
@@ -29,7 +34,14 @@ COMMANDS = {
 TRACEBACK = "COCOLOSS_TRACEBACK"
 # A group without a command, whose message is its help; click 8.1 prints that by itself.
 NO_COMMAND: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
+ARGUMENTS = {  # of read_table, in its messages -> what says the same here
+    r"separator='([^'\\]+)'": r"--separator '\1'",
+    r"header=False \(--no-header\)": "--no-header",
+    r"header=True\b": "--header",
+    r"\bname its (separator|encoding)\b": r"name it by --\1",
+}
 INTERRUPTED = 130  # what shells expect after Ctrl-C
+TERMINATED = 143  # and after a plain kill
 
 
 class OneLineErrors(click.Group):
@@ -65,8 +77,10 @@ class OneLineErrors(click.Group):
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command; whatever it refuses is one line on standard error."""
+        killed: list[int] = []
         try:
-            code = super().main(*args, **options | {"standalone_mode": False})
+            with _ended_like_ctrl_c(killed):
+                code = super().main(*args, **options | {"standalone_mode": False})
         except NO_COMMAND as error:
             click.echo(error.format_message())
             code = 0
@@ -76,9 +90,10 @@ class OneLineErrors(click.Group):
         except click.ClickException as error:
             _end(error.format_message(), error.exit_code)
         except CoCoError as error:
-            _end(str(error), 1)
+            _end(_in_options(str(error)), 1)
         except (KeyboardInterrupt, click.Abort):
-            _end("stopped; nothing was left half-written", INTERRUPTED, label="")
+            code = TERMINATED if killed else INTERRUPTED
+            _end("stopped; nothing was left half-written", code, label="")
         except MemoryError:
             _end("not enough memory; take fewer rows, or a machine with more", 1)
         except Exception as error:
@@ -86,6 +101,32 @@ class OneLineErrors(click.Group):
                 raise
             _end(f"{type(error).__name__}: {error} ({TRACEBACK}=1 shows where it came from)", 1)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def _ended_like_ctrl_c(killed: list[int]) -> Iterator[None]:
+    """Let a plain kill (SIGTERM) stop a command as Ctrl-C does, and remember that it came."""
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield  # whoever runs us has other plans
+        return
+
+    def stop(number: int, _frame: object) -> NoReturn:
+        killed.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _in_options(message: str) -> str:
+    """Return a message with the command line's options in place of Python's arguments."""
+    for pattern, option in ARGUMENTS.items():
+        message = re.sub(pattern, option, message)
+    return message
 
 
 def _end(message: str, code: int, label: str = "error: ") -> NoReturn:

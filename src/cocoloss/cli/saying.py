@@ -68,7 +68,33 @@ def notes_for_warnings(
 
 def print_json(value: Any) -> None:
     """Print a value for machines; what is not a number is null."""
-    click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    if not can_print(text):
+        text = json.dumps(_plain(value), indent=2, allow_nan=False)
+    click.echo(text)
+
+
+def can_print(text: str) -> bool:
+    """Return whether standard output has the characters of a text."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@contextmanager
+def printed_somehow() -> Iterator[None]:
+    """Let characters that standard output lacks be escaped rather than end the command."""
+    before = getattr(sys.stdout, "errors", None)
+    if before is None or not hasattr(sys.stdout, "reconfigure"):
+        yield
+        return
+    sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        sys.stdout.reconfigure(errors=before)
 
 
 def _plain(value: Any) -> Any:

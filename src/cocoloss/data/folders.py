@@ -141,7 +141,12 @@ def _tables_in(folder: Path) -> dict[str, Path]:
 
 
 def _stem(path: Path) -> str | None:
-    """Return the name of a file without the suffixes of a table, or None if it has none."""
+    """Return the name of a file without the suffixes of a table, or None if it has none.
+
+    Names that begin with a dot are those of files on their way, and of other programs.
+    """
+    if path.name.startswith("."):
+        return None
     name = path.name.removesuffix(".gz")
     stem, dot, suffix = name.rpartition(".")
     return stem if stem and f"{dot}{suffix.lower()}" in SUFFIXES else None

@@ -100,6 +100,8 @@ def find_format(path: str | os.PathLike[str], encoding: str | None = None) -> Fo
 def check_is_file(path: str | os.PathLike[str]) -> Path:
     """Return a path that leads to a file, or say what is there instead."""
     path = Path(path)
+    if "\0" in str(path):
+        raise CoCoError(f"there is no file {str(path)!r}: no name holds a NUL")
     try:
         if path.is_file():
             return path

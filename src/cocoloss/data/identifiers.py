@@ -1,4 +1,4 @@
-"""Columns of whole numbers that seem to name the rows, as customers' numbers do."""
+"""Columns of whole numbers that seem to name the rows, as customers' numbers do, or count them."""
 
 import re
 from typing import Any
@@ -10,6 +10,9 @@ NAMING = frozenset(
     {"id", "ids", "uid", "nr", "no", "num", "nummer", "number", "key", "code", "index", "idx"}
 )
 FEWEST_ROWS = 3
+FEWEST_COUNTED = 10  # rows of which a column with a name is not 1, 2, 3, ... by chance
+# What a column is called that has no name, here and by pandas.
+_NO_NAME = re.compile(r"|column_\d+|Unnamed: \d+|index|level_\d+")
 # Words of a name: between marks, or where a small letter is followed by a capital one.
 _WORD = re.compile(r"[A-ZÄÖÜ]+(?![a-zäöüß])|[A-ZÄÖÜ]?[a-zäöüß]+")
 
@@ -36,6 +39,34 @@ def find_identifiers(frame: Any) -> list[str]:
         return []
     called_so = [name for name in frame.columns if is_named_like_identifier(str(name))]
     return [str(name) for name in called_so if _all_different(frame[name])]
+
+
+def find_counters(frame: Any) -> list[str]:
+    """Return the columns that count the rows in their order, from 0 or 1.
+
+    Those without a name, as the index of a data frame has none, in a table of 3 rows; others in a
+    table of 10.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        All rows, in the order of the file.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> find_counters(pd.DataFrame({"Unnamed: 0": [0, 1, 2], "a": [2, 3, 4], "b": [1, 2, 3]}))
+    ['Unnamed: 0']
+    """
+    return [str(name) for name in frame.columns if _counts(frame[name], str(name))]
+
+
+def _counts(column: Any, name: str) -> bool:
+    fewest = FEWEST_ROWS if _NO_NAME.fullmatch(name) else FEWEST_COUNTED
+    if len(column) < fewest or not _all_different(column) or column.isna().any():
+        return False
+    numbers = column.to_numpy(dtype=np.float64)
+    return bool(numbers[0] in (0, 1) and (np.diff(numbers) == 1).all())
 
 
 def is_named_like_identifier(name: str) -> bool:

@@ -1,14 +1,16 @@
 """Parquet files through pyarrow, whole or in chunks."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pandas as pd
 
+from cocoloss.data.delimited import check_text_columns
 from cocoloss.data.dialect import check_distinct
 from cocoloss.data.formats import Found
 from cocoloss.data.steady import kinds_of, steady
+from cocoloss.data.text import decoded
 from cocoloss.exceptions import CoCoError
 
 
@@ -18,16 +20,24 @@ def read_parquet(found: Found) -> Any:
         return _frame(file.read())
 
 
-def iter_parquet(found: Found, rows: int, *, steadily: bool = True) -> Iterator[Any]:
+def iter_parquet(
+    found: Found, rows: int, *, steadily: bool = True, columns: Collection[str] | None = None
+) -> Iterator[Any]:
     """Give a Parquet file in chunks of so many rows; the categories are those of the chunk.
 
     With ``steadily=False`` the types are those of the file, also where whole numbers have gaps.
+    With ``columns`` no others are read.
     """
     kinds: dict[str, str] | None = None
     n_read = 0
     with _opened(found) as file:
-        for batch in file.iter_batches(batch_size=rows):
+        wanted = None
+        if columns is not None:
+            wanted = check_text_columns(found.path, columns, file.schema_arrow.names)
+        for batch in file.iter_batches(batch_size=rows, columns=wanted):
             chunk = _frame(batch, exactly=not steadily)
+            if wanted is not None:
+                chunk = chunk[wanted]  # pyarrow takes "a" for "a.b" as well
             kinds = kinds_of(chunk) if kinds is None else kinds
             yield steady(chunk, kinds, n_read, found.path) if steadily else chunk
             n_read += len(chunk)
@@ -56,7 +66,24 @@ def import_pyarrow(path: object) -> Any:
 def _frame(table: Any, *, exactly: bool = False) -> Any:
     frame = table.to_pandas(types_mapper=pd.ArrowDtype if exactly else None).reset_index(drop=True)
     frame.columns = [str(name) for name in frame.columns]
-    return frame
+    if exactly:
+        return frame
+    # Text that was written as bytes; text of two encodings is told apart value by value.
+    texts = {
+        name: frame[name].astype(object).map(decoded, na_action="ignore")
+        for name in (str(field.name) for field in table.schema if _holds_bytes(field.type))
+        if name in frame.columns
+    }
+    return frame.assign(**texts) if texts else frame
+
+
+def _holds_bytes(kind: Any) -> bool:
+    from pyarrow import types  # noqa: PLC0415 - an extra, and slow to import
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(
+        types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    )
 
 
 def _check_shape(path: object, file: Any) -> None:

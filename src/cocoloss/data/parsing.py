@@ -37,20 +37,33 @@ def read_delimited(table: Delimited) -> Any:
     return without_objects(_with_thousands(table, frame))
 
 
-def iter_delimited(table: Delimited, rows: int) -> Iterator[Any]:
-    """Give a delimited file in chunks of so many rows, with one type per column throughout."""
-    chunks = _chunks(table, rows)
+def iter_delimited(
+    table: Delimited,
+    rows: int,
+    *,
+    columns: Collection[str] | None = None,
+    lenient: Collection[str] = (),
+) -> Iterator[Any]:
+    """Give a delimited file in chunks of so many rows, with one type per column throughout.
+
+    With ``columns`` no others are given, whatever they hold. A chunk in which a lenient column
+    holds text among numbers has it as text.
+    """
+    wanted = list(dict.fromkeys(columns or ()))
+    # The last column is always read: a gap in it tells of rows that are cut short.
+    others = {} if columns is None else {"usecols": [*wanted, table.dialect.names[-1]]}
+    chunks = _chunks(table, rows, others)
     first = next(chunks)
     check_has_rows(table, first)
-    kinds = kinds_of(_with_thousands(table, first))
+    kinds = kinds_of(_with_thousands(table, first if columns is None else first[wanted]))
     goes_on = len(first) == rows
     # A column that is empty so far may hold anything later: text holds anything.
     empty = first.columns[first.isna().all()] if goes_on else []
-    kinds |= dict.fromkeys(empty, TEXT)
+    kinds |= dict.fromkeys((name for name in empty if name in kinds), TEXT)
     texts = [name for name, kind in kinds.items() if kind == TEXT]
     if goes_on and not set(texts) <= set(table.text):
         # What was text is to stay text, so the file is opened again and told so.
-        chunks = _chunks(replace(table, text=texts), rows)
+        chunks = _chunks(replace(table, text=texts), rows, others)
     else:
         chunks = chain([first], chunks)
     del first
@@ -58,7 +71,8 @@ def iter_delimited(table: Delimited, rows: int) -> Iterator[Any]:
     gaps_at_end = False
     for chunk in chunks:
         gaps_at_end = gaps_at_end or has_gaps_at_end(chunk)
-        yield steady(chunk, kinds, n_read, table.found.path, table.dialect.decimal)
+        given = chunk if columns is None else chunk[wanted]
+        yield steady(given, kinds, n_read, table.found.path, table.dialect.decimal, lenient)
         n_read += len(chunk)
     check_short_rows(table, n_read, gaps_at_end=gaps_at_end)
 

@@ -106,6 +106,8 @@ def iter_tables(
     decimal: str | None = None,
     text: Collection[str] = (),
     missing: Collection[str] | None = None,
+    columns: Collection[str] | None = None,
+    lenient: Collection[str] = (),
 ) -> Iterator[Any]:
     r"""Read a table in chunks, each column with one type from the first chunk to the last.
 
@@ -123,6 +125,10 @@ def iter_tables(
     separator, encoding, header, decimal, text, missing
         As in :func:`read_table`. Name the columns that a model takes for categories in ``text``:
         then codes are read as they were when it was fitted.
+    columns : collection of str, optional
+        The only columns wanted; what others hold does not matter then.
+    lenient : collection of str
+        Columns that may hold text among numbers in a later chunk; they are text in such a chunk.
 
     Yields
     ------
@@ -133,7 +139,7 @@ def iter_tables(
     ------
     CoCoError
         As :func:`read_table`, at the start where the start shows it; and if a column of numbers
-        holds text in a later chunk.
+        that is not lenient holds text in a later chunk.
 
     Examples
     --------
@@ -149,9 +155,9 @@ def iter_tables(
     rows = check_integer(rows, "rows", minimum=1)
     found = find_format(path, encoding)
     if found.format == PARQUET:
-        chunks = iter_parquet(found, bounded(rows, n_parquet_columns(found)))
+        chunks = iter_parquet(found, bounded(rows, n_parquet_columns(found)), columns=columns)
     elif found.format == ARFF:
-        chunks = _slices(read_arff(found, encoding), rows, path)
+        chunks = _slices(_chosen(path, read_arff(found, encoding), columns), rows, path)
     else:
         table = open_delimited(
             found,
@@ -162,7 +168,9 @@ def iter_tables(
             text=text,
             missing=missing,
         )
-        return _delimited_chunks(table, rows)
+        if columns is not None:
+            check_text_columns(path, columns, table.dialect.names)
+        return _delimited_chunks(table, rows, columns, lenient)
     return (_with_text(path, chunk, text).reset_index(drop=True) for chunk in chunks)
 
 
@@ -189,6 +197,7 @@ def find_writing(
     header: bool | str = "auto",
     decimal: str | None = None,
     text: Collection[str] = (),
+    missing: Collection[str] | None = None,
 ) -> Writing:
     r"""Say how the cells of a delimited file are written, from its beginning.
 
@@ -196,7 +205,7 @@ def find_writing(
     ----------
     path : path
         The file; of Parquet and ARFF there is nothing to say.
-    separator, encoding, header, decimal, text
+    separator, encoding, header, decimal, text, missing
         As in :func:`read_table`; columns that are text do not count.
 
     Examples
@@ -220,19 +229,26 @@ def find_writing(
         header=header,
         decimal=decimal,
         text=text,
-        missing=None,
+        missing=missing,
     ).dialect
     return Writing(dialect.decimal if dialect.decimal_is_known else None, dialect.codes)
 
 
-def _delimited_chunks(table: Delimited, rows: int) -> Iterator[Any]:
-    for chunk in iter_delimited(table, bounded(rows, len(table.dialect.names))):
+def _delimited_chunks(
+    table: Delimited, rows: int, columns: Collection[str] | None, lenient: Collection[str]
+) -> Iterator[Any]:
+    rows = bounded(rows, len(table.dialect.names))
+    for chunk in iter_delimited(table, rows, columns=columns, lenient=lenient):
         yield chunk.reset_index(drop=True)
 
 
 def bounded(rows: int, n_columns: int) -> int:
     """Return how many rows a chunk of a table of so many columns has."""
     return max(1, min(rows, MOST_CELLS // n_columns))
+
+
+def _chosen(path: object, frame: Any, columns: Collection[str] | None) -> Any:
+    return frame if columns is None else frame[check_text_columns(path, columns, frame.columns)]
 
 
 def _slices(frame: Any, rows: int, path: object) -> Iterator[Any]:

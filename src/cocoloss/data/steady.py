@@ -1,5 +1,6 @@
 """One type per column, from the first chunk of a table to its last."""
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,12 @@ def kinds_of(frame: Any) -> dict[str, str]:
 
 
 def steady(
-    frame: Any, kinds: dict[str, str], n_before: int, path: object, decimal: str = "."
+    frame: Any,
+    kinds: dict[str, str],
+    n_before: int,
+    path: object,
+    decimal: str = ".",
+    lenient: Collection[str] = (),
 ) -> Any:
     """Return a chunk with the types of its kinds: float64, boolean, or as it is.
 
@@ -47,11 +53,13 @@ def steady(
         Name of the file, for the message.
     decimal : {".", ","}
         The decimal mark of numbers among text.
+    lenient : collection of str
+        Columns of numbers that are left as they are where other text is among them.
 
     Raises
     ------
     CoCoError
-        If a column of numbers, or of true and false, holds something else from here on.
+        If another column of numbers, or one of true and false, holds something else from here on.
 
     Examples
     --------
@@ -64,7 +72,11 @@ def steady(
     changed = {}
     for name, dtype in frame.dtypes.items():
         if kinds.get(name) == NUMBER and dtype != np.float64:
-            changed[name] = _numbers(frame[name], n_before, path, decimal)
+            try:
+                changed[name] = _numbers(frame[name], n_before, path, decimal)
+            except CoCoError:
+                if name not in lenient:
+                    raise
         elif kinds.get(name) == BOOLEAN and dtype != "boolean":
             changed[name] = _booleans(frame[name], n_before, path)
     return frame.assign(**changed) if changed else frame

@@ -35,7 +35,8 @@ def split_target(
     X : pandas.DataFrame
         The other columns, with a plain index.
     y : pandas.Series
-        The classes. Text has no spaces around it; whole numbers are int64.
+        The classes. Text has no spaces around it; whole numbers are int64, and numbers of which
+        some have fractions are text: no classifier takes them for classes otherwise.
 
     Raises
     ------
@@ -69,6 +70,8 @@ def split_target(
     y = _as_classes(y[present])
     if training:
         _check_classes(y, target)
+    if types.is_float_dtype(y.dtype):
+        y = y.map(str)
     X = frame.drop(columns=target)[present]
     return X.reset_index(drop=True), y.reset_index(drop=True)
 

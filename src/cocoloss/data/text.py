@@ -201,6 +201,20 @@ class TextSource:
         )
 
 
+def decoded(data: bytes) -> str:
+    r"""Return text that a file keeps as bytes: UTF-8, or else Windows-1252.
+
+    Examples
+    --------
+    >>> decoded("Köln".encode()), decoded("Köln".encode("latin-1"))
+    ('Köln', 'Köln')
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return codecs.charmap_decode(data, "strict", WESTERN)[0]
+
+
 def _from_western(data: bytes) -> bytes:
     return codecs.charmap_decode(data, "strict", WESTERN)[0].encode()
 

@@ -22,6 +22,7 @@ from cocoloss.heads.likelihoods import CentroidAnswers, GaussianAnswers, Readout
 from cocoloss.preprocessing.categories import OneHot
 from cocoloss.preprocessing.encoder import TableEncoder
 from cocoloss.preprocessing.floats import FloatEncoder
+from cocoloss.preprocessing.quantities import QUANTITIES
 from cocoloss.preprocessing.scaling import NumberScaler
 
 VERSION = 1  # of what the attributes mean; raise it when an older reader would misread a file
@@ -120,12 +121,14 @@ def _try_once(model: Any) -> None:
     row = _row_of_gaps(model.preprocessor_, model.layer_sizes_[0])
     with warnings.catch_warnings(), np.errstate(divide="raise", invalid="raise"):
         warnings.simplefilter("ignore")
-        inputs = model.preprocessor_.transform(row)
+        inputs = np.asarray(model.preprocessor_.transform(row))  # scikit-learn may make frames
         if not np.isfinite(inputs).all():
             raise CoCoError("what the preprocessing makes is not finite")
-        _check_heads(model.heads_, model._head_inputs(inputs))  # noqa: SLF001
+        features = model._head_inputs(inputs)  # noqa: SLF001
+        for head in model.heads_:
+            _check_head(head, features, len(model.classes_))
         answer = model.decision_function(row)
-        embedding = model.transform(row)
+        embedding = np.asarray(model.transform(row))
     n_classes = len(model.classes_)
     if not (np.isfinite(answer).all() and np.isfinite(embedding).all()):
         raise CoCoError("its answers are not finite")
@@ -135,13 +138,31 @@ def _try_once(model: Any) -> None:
         raise CoCoError("the embedding does not have its width")
 
 
-def _check_heads(heads: list[Any], features: NDArray[Any]) -> None:
-    """Refuse heads that cannot take what the networks give them, (K, 1, q)."""
+def _check_head(head: Any, features: NDArray[Any], C: int) -> None:
+    """Refuse a head that cannot take what the networks give it, (K, 1, q).
+
+    Shapes that numpy would broadcast are among them: two short arrays can make a huge one.
+    """
     if not np.isfinite(features).all():
         raise CoCoError("what the networks make is not finite")
-    width = features.shape[-1]
-    if any(getattr(head, "n_features_in_", width) != width for head in heads):
+    q = features.shape[-1]
+    if getattr(head, "n_features_in_", q) != q:
         raise CoCoError("a head does not fit the embedding")
+    spread = {"diag": (C, q), "tied": (q, q)}.get(getattr(head, "covariance_", ""), (C, q, q))
+    linear = {(C, q): (C,)} if C > 2 else {(1, q): (1,), (q,): ()}  # scikit-learn has both
+    shapes: list[tuple[tuple[str, ...], set[tuple[int, ...]]]] = [
+        (("classes_", "class_prior_", "class_share_", "bias_"), {(C,)}),
+        (("means_", "prototypes_"), {(C, q)}),
+        (("temperature_", "concentration_"), {()}),
+        (("learnt_share_",), {(C,), ()}),
+        (("precisions_cholesky_",), {spread}),
+        (("coef_",), {*linear}),
+        (("intercept_",), {*linear.values(), ()}),
+    ]
+    for names, possible in shapes:
+        for name in names:
+            if hasattr(head, name) and np.shape(getattr(head, name)) not in possible:
+                raise CoCoError(f"{name} of a head has no possible shape")
 
 
 def _row_of_gaps(preprocessor: Any, width: int) -> Any:
@@ -157,6 +178,10 @@ def _row_of_gaps(preprocessor: Any, width: int) -> Any:
         raise CoCoError("the preprocessing does not fit the first layer")
     if len(preprocessor.get_feature_names_out()) != width:
         raise CoCoError("the columns do not fill the first layer")
+    scaler = preprocessor.scaler_
+    n_quantities = sum(kind in QUANTITIES for kind in preprocessor.kinds_.values())
+    if any(np.shape(part) != (n_quantities,) for part in (scaler.center, scaler.scale)):
+        raise CoCoError("the scales are not those of the columns")
     if preprocessor.matched_by_name_:
         return pd.DataFrame([[None] * n], columns=names)
     return np.full((1, n), np.nan)

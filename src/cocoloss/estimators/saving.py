@@ -37,8 +37,9 @@ class SavedWhole:
         """Write the fitted classifier to a file, whole or not at all.
 
         The file holds the weights and what the preprocessing has learnt, no rows and no pickle.
-        Callbacks are left out, and so is a ``random_state`` that is a generator. After loading,
-        ``partial_fit`` goes on from the weights, but counts its rows anew.
+        Callbacks are left out, and so are a ``random_state`` that is a generator and requests of
+        scikit-learn's metadata routing; arguments that are series or frames become arrays. After
+        loading, ``partial_fit`` goes on from the weights, but counts its rows anew.
 
         Parameters
         ----------
@@ -152,10 +153,28 @@ def _check_own_parts(model: Any) -> None:
 
 def _without_visitors(model: Any) -> Any:
     """Return the model without what belongs to this process: listeners, generators, kept rows."""
-    model = copy.copy(model)
+    model = _plain_part(model)
     for name in (*ROWS_OF_PARTS, "_skl_callbacks"):
         model.__dict__.pop(name, None)
+    model.heads_ = [_plain_part(head) for head in model.heads_]
     model.callbacks = None
     if not isinstance(model.random_state, (int, np.integer)):
         model.random_state = None
     return model
+
+
+def _plain_part(part: Any) -> Any:
+    """Return a copy whose arguments are plain: arrays for series and frames, a device's name.
+
+    What a part asks of scikit-learn's metadata routing concerns the program that it runs in.
+    """
+    part = copy.copy(part)
+    part.__dict__.pop("_metadata_request", None)
+    for name, value in vars(part).items():
+        if hasattr(value, "to_numpy"):
+            part.__dict__[name] = value.to_numpy()
+        elif type(value).__module__ == "torch" and type(value).__name__ == "device":
+            part.__dict__[name] = str(value)
+        elif type(value) in PARTS.values():
+            part.__dict__[name] = _plain_part(value)
+    return part

@@ -127,6 +127,8 @@ def read_archive(path: str | os.PathLike[str], *, version: int) -> Archive:
         raise CoCoError(f"{path} is a folder, not a model file") from None
     except OSError as error:
         raise CoCoError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:  # a NUL in the name
+        raise CoCoError(f"cannot read {str(path)!r}: {error}") from error
 
 
 def _read(path: Path, file: IO[bytes], version: int) -> Archive:
@@ -141,7 +143,7 @@ def _read(path: Path, file: IO[bytes], version: int) -> Archive:
     except (Exception, RecursionError) as error:  # whatever a crafted zip makes zipfile or json say
         raise _refusal(path, whole=whole, why=error) from error
     found = header["version"]
-    if isinstance(found, int) and found > version:
+    if found > version:
         raise CoCoError(
             f"{path} has format {found} of {header['writer']!r:.60}, and this version of cocoloss "
             f"reads formats up to {version}; upgrade cocoloss"
@@ -201,6 +203,8 @@ def _read_header(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
         raise CoCoError("it holds no model of cocoloss")
     if not {"version", "writer", "arrays", "document"} <= header.keys():
         raise CoCoError("its description lacks a part")
+    if type(header["version"]) is not int or header["version"] < 1:
+        raise CoCoError("its version is no number")
     return header
 
 

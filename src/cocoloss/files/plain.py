@@ -16,7 +16,10 @@ from cocoloss.exceptions import CoCoError
 Classes = Mapping[str, type]
 RAW = {"f": ("<f4", "<f8"), "i": ("<i4", "<i8"), "b": ("|b1",)}  # kinds kept as they are
 WIDEST = {"f": "<f8", "i": "<i8", "u": "<i8"}  # what the other sizes of a kind become
-MAX_TEXT = 2**26  # bytes of an array of text, in which every item is as wide as the longest
+# Bytes of all arrays of text and of other kinds of number together: so many, and so many times as
+# many as the plain arrays have. In an array of text every item is as wide as the longest.
+MAX_MADE = 2**26
+MADE_PER_BYTE = 4
 
 
 def pack(value: Any, classes: Classes) -> tuple[Any, list[NDArray[Any]]]:
@@ -43,7 +46,10 @@ def pack(value: Any, classes: Classes) -> tuple[Any, list[NDArray[Any]]]:
     {'a': (1, inf)}
     """
     packer = _Packer(classes)
-    return packer.pack(value, "the model"), packer.arrays
+    tree = packer.pack(value, "the model")
+    if packer.n_made > _most_made(packer.arrays):
+        raise CoCoError(f"its text takes {packer.n_made:,} bytes, too many for a model file")
+    return tree, packer.arrays
 
 
 def unpack(tree: Any, arrays: list[NDArray[Any]], classes: Classes) -> Any:
@@ -52,7 +58,8 @@ def unpack(tree: Any, arrays: list[NDArray[Any]], classes: Classes) -> Any:
     Raises
     ------
     CoCoError
-        If the tree is not one that :func:`pack` makes.
+        If the tree is not one that :func:`pack` makes: it takes each array once, and what is made
+        besides is not much larger than they are.
     """
     return _Unpacker(arrays, classes).unpack(tree)
 
@@ -61,6 +68,7 @@ class _Packer:
     def __init__(self, classes: Classes) -> None:
         self.names = {cls: name for name, cls in classes.items()}
         self.arrays: list[NDArray[Any]] = []
+        self.n_made = 0
 
     def pack(self, value: Any, where: str) -> Any:
         if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
@@ -90,15 +98,19 @@ class _Packer:
     def _array(self, array: NDArray[Any], where: str) -> Any:
         kind = array.dtype.kind
         if kind in "Mm":
+            self.n_made += array.nbytes
             return ["times", array.dtype.str, self._array(array.astype("<i8"), where)]
         if kind in "OU":
-            if array.ndim != 1 or (kind == "U" and array.nbytes > MAX_TEXT):
-                raise CoCoError(f"{where} is an array of text too large for a model file")
-            dtype = "object" if kind == "O" else array.dtype.str
-            return ["items", dtype, self.pack(array.tolist(), where)]
+            if array.ndim != 1:
+                raise CoCoError(f"{where} is a table of text, which a model file cannot hold")
+            items = array.tolist()
+            dtype = np.dtype(object) if kind == "O" else _narrowed(array.dtype, items)
+            self.n_made += dtype.itemsize * len(items)
+            return ["items", "object" if kind == "O" else dtype.str, self.pack(items, where)]
         if array.dtype.str not in RAW.get(kind, ()):
             if kind not in WIDEST:
                 raise CoCoError(f"{where} is an array of {array.dtype}; a model file has none")
+            self.n_made += array.nbytes
             return ["cast", array.dtype.str, self._array(array.astype(WIDEST[kind]), where)]
         self.arrays.append(array)
         return ["array", len(self.arrays) - 1]
@@ -107,6 +119,8 @@ class _Packer:
 class _Unpacker:
     def __init__(self, arrays: list[NDArray[Any]], classes: Classes) -> None:
         self.arrays, self.classes = arrays, classes
+        self.left = set(range(len(arrays)))  # a second object on the same array is nobody's
+        self.bytes_left = _most_made(arrays)
         self.words: dict[str, Callable[..., Any]] = {
             "float": self._float,
             "list": lambda *items: [self.unpack(item) for item in items],
@@ -132,8 +146,9 @@ class _Unpacker:
         return float(text)
 
     def _array(self, index: Any) -> NDArray[Any]:
-        if type(index) is not int or not 0 <= index < len(self.arrays):
-            raise CoCoError(f"there is no array {index!r:.40}")
+        if type(index) is not int or index not in self.left:
+            raise CoCoError(f"there is no array {index!r:.40}, or it was taken before")
+        self.left.remove(index)
         return self.arrays[index]
 
     def _cast(self, dtype: Any, tree: Any) -> NDArray[Any]:
@@ -141,6 +156,7 @@ class _Unpacker:
         array = self.unpack(tree)
         if kind.kind not in "fiuMm" or not isinstance(array, np.ndarray):
             raise CoCoError(f"no array of {kind}")
+        self._make_room(array.size * kind.itemsize)
         return array.astype(kind)
 
     def _items(self, dtype: Any, tree: Any) -> NDArray[Any]:
@@ -148,15 +164,21 @@ class _Unpacker:
         if not isinstance(items, list):
             raise CoCoError("an array of text that is no list")
         if dtype == "object":
+            self._make_room(np.dtype(object).itemsize * len(items))
             array = np.empty(len(items), dtype=object)
             array[:] = items
             return array
         width = np.dtype(_text(dtype))
         if width.kind != "U" or not all(isinstance(item, str) for item in items):
             raise CoCoError("an array of text that holds something else")
-        if width.itemsize * len(items) > MAX_TEXT:
-            raise CoCoError("an array of text that is too large")
+        width = _narrowed(width, items)
+        self._make_room(width.itemsize * len(items))
         return np.array(items, dtype=width)
+
+    def _make_room(self, n_bytes: int) -> None:
+        self.bytes_left -= n_bytes
+        if self.bytes_left < 0:
+            raise CoCoError("it unpacks to more than a model needs")
 
     def _object(self, name: Any, state: Any) -> Any:
         if name not in self.classes or not isinstance(state, dict):
@@ -168,6 +190,17 @@ class _Unpacker:
                 raise CoCoError(f"no attribute: {key!r:.40}")
             value.__dict__[key] = self.unpack(tree)
         return value
+
+
+def _most_made(arrays: list[NDArray[Any]]) -> int:
+    return MAX_MADE + MADE_PER_BYTE * sum(array.nbytes for array in arrays)
+
+
+def _narrowed(dtype: Any, items: list[str]) -> np.dtype[Any]:
+    """Return the kind of an array of text, no wider than the longest item."""
+    widest = np.dtype(dtype).itemsize // np.dtype("U1").itemsize
+    width = min(widest, max(map(len, items), default=1) or 1)
+    return np.dtype(f"{np.dtype(dtype).byteorder}U{width}")
 
 
 def _text(value: Any) -> str:

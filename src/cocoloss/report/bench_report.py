@@ -45,7 +45,7 @@ def write_bench_report(
         Made if it is not there. Files of an earlier report are replaced one by one, each whole;
         the page comes last. Other files are left alone.
     names : tuple of str
-        Only benchmarks of these names; all if empty.
+        Only benchmarks of these names, NAME or NAME@HASH; all if empty.
     missing : {"drop_datasets", "worst"}
         What becomes of datasets that lack the result of a model.
 
@@ -86,7 +86,7 @@ def build_document(
     data: dict[str, Any] = {}
     for each, analysis, prefix in zip(findings, analyses, prefixes, strict=True):
         kind = "" if each.name.startswith(each.kind) else f" ({each.kind})"
-        blocks += [Heading(f"{each.name}{kind}", 1)] if several else []
+        blocks += [Heading(f"{each.label or each.name}{kind}", 1)] if several else []
         blocks += about_blocks(each)
         if isinstance(analysis, ConvergenceAnalysis):
             blocks += convergence_blocks(analysis, prefix)
@@ -97,7 +97,7 @@ def build_document(
             data[prefix] = fold_data(each, analysis)
         blocks += [Heading("What is missing"), *missing_blocks(each)]
         blocks += [Heading("How it was made"), *making_blocks(each)]
-    title = "Benchmarks" if several else findings[0].name
+    title = "Benchmarks" if several else findings[0].label or findings[0].name
     return Document(title, tuple(blocks), data)
 
 
@@ -124,6 +124,7 @@ def _json(
     benchmarks = [
         {
             "name": each.name,
+            "label": each.label or each.name,
             "kind": each.kind,
             "files": prefix,
             "spec_hash": each.spec_hash,

@@ -12,7 +12,8 @@ from cocoloss.exceptions import CoCoError
 Floats = NDArray[np.float64]
 
 DIGITS = 12  # scores that agree in so many digits are equal: 0.9 - 0.8 ties with 0.8 - 0.7
-MOST_DECIMALS = 280  # keeps 10**decimals, and a score times it, within the range of a float
+DECIMALS = (-300, 340)  # of the largest and of the least float in so many digits
+IN_ONE_STEP = 280  # decimals for which 10**decimals is within the range of a float
 
 
 def check_share(value: object, name: str) -> float:
@@ -84,7 +85,8 @@ def mean_scores(scores: Floats) -> Floats:
 
 def score_differences(first: Floats, second: Floats) -> Floats:
     """Return first - second, with 0 for equal infinities and no digits made by rounding."""
-    with np.errstate(invalid="ignore"):  # inf - inf, mended in the next line
+    # inf - inf is mended in place; what is beyond the range of a float is infinite.
+    with np.errstate(invalid="ignore", over="ignore"):
         difference = np.where(first == second, 0.0, first - second)
     return _round(difference, np.minimum(_decimals(first), _decimals(second)))
 
@@ -93,11 +95,13 @@ def _decimals(scores: Floats) -> Floats:
     """Return how many places after the point make 12 significant digits."""
     with np.errstate(divide="ignore"):
         exponent = np.floor(np.log10(np.abs(scores)))  # -inf for 0, inf for inf
-    return np.asarray(np.clip(DIGITS - 1 - exponent, -MOST_DECIMALS, MOST_DECIMALS))
+    return np.asarray(np.clip(DIGITS - 1 - exponent, *DECIMALS))
 
 
 def _round(values: Floats, decimals: Floats) -> Floats:
-    scale = 10.0**decimals
+    first = np.minimum(decimals, IN_ONE_STEP)
+    scale, rest = 10.0**first, 10.0 ** (decimals - first)  # two steps for the least of floats
     with np.errstate(over="ignore"):  # values near the largest float, kept in the next line
-        scaled = values * scale
-    return np.where(np.isfinite(scaled), np.rint(scaled) / scale, values)
+        scaled = values * scale * rest
+        rounded = np.rint(scaled) / rest / scale
+    return np.where(np.isfinite(scaled) & np.isfinite(rounded), rounded, values)
