@@ -33,7 +33,7 @@ from sklearn.svm import SVC
 import cocoloss
 from cocoloss import CoCoClassifier
 from cocoloss.benchmark.environment import source_digest
-from cocoloss.preprocessing import TablePreprocessor
+from cocoloss.columns import TablePreprocessor
 from timing import RESULTS, show
 
 FOLDS = 3

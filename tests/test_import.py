@@ -33,7 +33,7 @@ def test_an_unknown_name_is_an_attribute_error():
         cocoloss.CocoLoss  # noqa: B018
 
 
-LATE = ["cocoloss.heads", "cocoloss.preprocessing", "cocoloss.estimators"]
+LATE = ["cocoloss.heads", "cocoloss.columns", "cocoloss.estimators"]
 
 
 def test_packages_of_estimators_import_none_until_it_is_used():

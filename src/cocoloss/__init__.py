@@ -38,8 +38,18 @@ _NAMES = {
     ),
 }
 _STAGES = (
-    *("exceptions", "files", "geometry", "data", "heads", "losses", "metrics", "networks", "stats"),
-    *("preprocessing", "training", "estimators", "recording", "benchmark", "report"),
+    *(
+        "exceptions",
+        "files",
+        "geometry",
+        "tables",
+        "heads",
+        "losses",
+        "metrics",
+        "networks",
+        "stats",
+    ),
+    *("columns", "training", "estimators", "recording", "benchmark", "report"),
 )
 
 __all__ = ["__version__", *(name for names in _NAMES.values() for name in names)]  # noqa: PLE0604 - a list of names, told once

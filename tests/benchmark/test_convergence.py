@@ -7,9 +7,9 @@ from sklearn.datasets import load_digits
 
 from cocoloss.benchmark import convergence
 from cocoloss.benchmark.keys import TableInfo
+from cocoloss.columns import TablePreprocessor
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses import CoCoLoss, CrossEntropyLoss, DotRegressionLoss
-from cocoloss.preprocessing import TablePreprocessor
 from play import iris, play, spec_of, table_of, wine
 
 FOLDS = {"folds": {"outer": 3}}

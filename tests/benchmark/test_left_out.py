@@ -12,11 +12,11 @@ from cocoloss.benchmark.merge import merge
 from cocoloss.benchmark.session import run_benchmark
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tables import Tables
-from cocoloss.data import OpenMLSource
 from cocoloss.exceptions import CoCoError
 from cocoloss.report.bench_about import about_blocks, missing_blocks
 from cocoloss.report.document import Document
 from cocoloss.report.markdown import as_markdown
+from cocoloss.tables import OpenMLSource
 
 GOOD = "a,b,target\n" + "1,2,x\n3,4,y\n" * 10
 BAD = {

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import cocoloss
 from cocoloss.benchmark.evaluation import evaluate_models
 from cocoloss.cli import main
-from cocoloss.preprocessing import settle_kinds
+from cocoloss.columns import settle_kinds
 
 FAST = ("--epochs", 3)
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from cocoloss.data import OpenMLSource
+from cocoloss.tables import OpenMLSource
 
 
 def test_list_names_the_tables_of_a_source(run):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cocoloss import CoCoClassifier
-from cocoloss.preprocessing import settle_kinds
+from cocoloss.columns import settle_kinds
 from cocoloss.recording import record_fit
 from cocoloss.recording.rows import split_test
 

@@ -12,9 +12,9 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier, load
+from cocoloss.estimators.archive import read_archive, write_archive
 from cocoloss.estimators.saved import load_answers
 from cocoloss.exceptions import CoCoError
-from cocoloss.files.archive import read_archive, write_archive
 from cocoloss.heads import GaussianHead
 
 N = 120

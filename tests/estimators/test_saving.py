@@ -20,10 +20,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier, load
+from cocoloss.columns import TablePreprocessor
 from cocoloss.estimators.saved import load_answers
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import GaussianHead
-from cocoloss.preprocessing import TablePreprocessor
 
 RNG = np.random.default_rng(0)
 N = 120

@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import confusion_matrix
 
 from browser import CONTRASTS
-from cocoloss._random import as_generator
+from cocoloss._checks import as_generator
 from cocoloss.exceptions import CoCoError
 from cocoloss.recording.rows import split_test
 from cocoloss.report.page import percent, significant, visible

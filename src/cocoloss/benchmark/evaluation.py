@@ -13,9 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from sklearn.utils import _safe_indexing
 
-from cocoloss._validation import check_integer, check_option
+from cocoloss._checks import check_integer, check_option
 from cocoloss.benchmark.folds import Fold, stratified_folds
 from cocoloss.benchmark.measures import balanced_accuracy, first_embedding, log_loss
+from cocoloss.columns import TablePreprocessor
 from cocoloss.estimators import (
     CoCoClassifier,
     CrossEntropyClassifier,
@@ -24,7 +25,6 @@ from cocoloss.estimators import (
 )
 from cocoloss.exceptions import CoCoError
 from cocoloss.metrics import dispersity, neural_collapse
-from cocoloss.preprocessing import TablePreprocessor
 
 PRIORS = ("uniform", "empirical")
 Fitted = tuple[Any, NDArray[np.intp], float]  # a classifier, its test rows, seconds of its fit

@@ -12,9 +12,9 @@ from sklearn.utils.validation import _num_features
 from cocoloss.benchmark.folds import Fold
 from cocoloss.benchmark.measures import balanced_accuracy_of, measure
 from cocoloss.benchmark.model_kind import ModelKind
+from cocoloss.columns import TablePreprocessor
 from cocoloss.estimators import cross_validate_lockstep
 from cocoloss.exceptions import CoCoError
-from cocoloss.preprocessing import TablePreprocessor
 
 # Tables of all folds of a stack lie side by side: at most so many numbers, half a gigabyte.
 MOST_NUMBERS = 120_000_000

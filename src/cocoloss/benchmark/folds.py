@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from cocoloss.data.splits import Fold
-from cocoloss.data.splits import stratified_folds as deal
 from cocoloss.exceptions import CoCoError
+from cocoloss.tables.splits import Fold
+from cocoloss.tables.splits import stratified_folds as deal
 
 __all__ = ["Fold", "stratified_folds"]
 

@@ -1,7 +1,7 @@
 """The models that are compared: a table of names, and the user's own by their place.
 
 A kind makes an estimator from a size, arguments and a seed. Networks read tables themselves; all
-other models get what :class:`cocoloss.preprocessing.TablePreprocessor` makes of them, fitted on
+other models get what :class:`cocoloss.columns.TablePreprocessor` makes of them, fitted on
 the training rows of each fold.
 """
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cocoloss._validation import check_integer
+from cocoloss._checks import check_integer
 from cocoloss.benchmark.spec_checks import refuse_unknown
 from cocoloss.exceptions import CoCoError
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from cocoloss._validation import check_option
+from cocoloss._checks import check_option
 from cocoloss.benchmark.amounts import check_bytes, check_seconds
 from cocoloss.benchmark.experiments import EXPERIMENTS
 from cocoloss.benchmark.keys import digest_of
@@ -34,7 +34,7 @@ ADDED_LATER = (("tuning", "trials"), ("training", "max_units"))
 
 @dataclass(frozen=True)
 class Data:
-    """Which tables: ``source`` as :func:`cocoloss.data.load_source` has it, and names of it."""
+    """Which tables: ``source`` as :func:`cocoloss.tables.load_source` has it, and names of it."""
 
     source: str
     datasets: tuple[str, ...] = ()  # none named: all

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from cocoloss._validation import check_integer
+from cocoloss._checks import check_integer
 from cocoloss.exceptions import CoCoError
 
 Check = Callable[[Any, str], Any]

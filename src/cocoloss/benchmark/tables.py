@@ -10,7 +10,7 @@ from cocoloss.benchmark.spec import Spec
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
-    from cocoloss.data import Table
+    from cocoloss.tables import Table
 
 KEPT_BYTES = 500_000_000  # tables that stay in memory together; larger ones are read again
 
@@ -40,7 +40,7 @@ class Tables:
     """
 
     def __init__(self, spec: Spec) -> None:
-        from cocoloss.data import load_source  # noqa: PLC0415 - heavy
+        from cocoloss.tables import load_source  # noqa: PLC0415 - heavy
 
         self.spec = spec
         with spec.at("data.source"):
@@ -102,7 +102,7 @@ class Tables:
         return line.removeprefix(f"{name}: ")
 
     def _read(self, name: str) -> "Table":
-        from cocoloss.data import cap_rows  # noqa: PLC0415 - heavy
+        from cocoloss.tables import cap_rows  # noqa: PLC0415 - heavy
 
         table = self._source.load(name)
         if self.spec.data.max_rows:

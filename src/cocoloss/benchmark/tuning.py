@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _num_features
 
-from cocoloss._random import RandomState, as_generator
-from cocoloss._validation import check_integer
+from cocoloss._checks import RandomState, as_generator, check_integer
 from cocoloss.benchmark.folds import stratified_folds
 from cocoloss.benchmark.measures import balanced_accuracy_of
 from cocoloss.benchmark.spaces import TUNED_BY_DEFAULT, default_point, suggest_default

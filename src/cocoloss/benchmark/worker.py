@@ -65,7 +65,7 @@ def run_task(module: str, task: Task, table: Any, spec: Spec) -> Finished:
     module : str
         That has ``run(task, table, spec)``.
     task : Task
-    table : cocoloss.data.Table
+    table : cocoloss.tables.Table
         Not to be changed: other tasks use it too.
     spec : Spec
 

@@ -88,8 +88,8 @@ def compare(
     cocoloss compare results.csv --out ranks.svg
     cocoloss compare folds.csv --ranking folds --rope 0.01
     """
-    from cocoloss.data import read_table  # noqa: PLC0415 - heavy
     from cocoloss.stats import compare as compare_models  # noqa: PLC0415
+    from cocoloss.tables import read_table  # noqa: PLC0415 - heavy
 
     if fold_test is not None and ranking != "folds":
         raise CoCoError("--fold-test is for --ranking folds; add that, or leave it out")
@@ -127,7 +127,7 @@ def _in_options(message: str) -> str:
 
 
 def _check_out(out: Path) -> None:
-    from cocoloss.files.whole import check_can_write  # noqa: PLC0415 - heavy
+    from cocoloss.files import check_can_write  # noqa: PLC0415 - heavy
 
     if out.suffix.lower() not in SUFFIXES:
         raise CoCoError(f"cannot draw {out.name}: the name must end in {', '.join(SUFFIXES)}")

@@ -29,7 +29,7 @@ def data() -> None:
 @options.json_option
 def list_tables(source: str, as_json: bool) -> None:
     """Name the tables of a source."""
-    from cocoloss.data import OpenMLSource, load_source  # noqa: PLC0415 - heavy
+    from cocoloss.tables import OpenMLSource, load_source  # noqa: PLC0415 - heavy
 
     tables = load_source(source)
     names = tables.names()
@@ -50,7 +50,7 @@ def list_tables(source: str, as_json: bool) -> None:
 @NAMES
 def get_tables(source: str, names: tuple[str, ...]) -> None:
     """Fetch tables that are not here yet; goes on where it was stopped."""
-    from cocoloss.data import OpenMLSource, load_source  # noqa: PLC0415 - heavy
+    from cocoloss.tables import OpenMLSource, load_source  # noqa: PLC0415 - heavy
 
     tables = load_source(source)
     if not isinstance(tables, OpenMLSource):
@@ -70,7 +70,7 @@ def get_tables(source: str, names: tuple[str, ...]) -> None:
 @click.pass_context
 def check_all(ctx: click.Context, source: str, names: tuple[str, ...], as_json: bool) -> None:
     """Read tables and say what they are; the exit code is 1 if one cannot be used."""
-    from cocoloss.data import check_tables, load_source  # noqa: PLC0415 - heavy
+    from cocoloss.tables import check_tables, load_source  # noqa: PLC0415 - heavy
 
     tables = load_source(source)
     checks = []

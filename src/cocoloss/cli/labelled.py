@@ -39,7 +39,7 @@ class Labelled(NamedTuple):
 
     def settled(self) -> "pd.DataFrame":
         """Return the columns with their kinds decided, so that no part is read differently."""
-        from cocoloss.preprocessing import make_preprocessor, settle_kinds  # noqa: PLC0415 - heavy
+        from cocoloss.columns import make_preprocessor, settle_kinds  # noqa: PLC0415 - heavy
 
         return cast("pd.DataFrame", settle_kinds(self.X, make_preprocessor(self.preprocess)))
 
@@ -55,7 +55,7 @@ class LabelledFile(NamedTuple):
     drop : tuple of str
         Columns to leave out.
     how : dict
-        How to read the file, for :func:`cocoloss.data.read_table`.
+        How to read the file, for :func:`cocoloss.tables.read_table`.
     categorical : tuple of str
         Columns to take for categories.
     day_first : bool, optional
@@ -74,10 +74,10 @@ class LabelledFile(NamedTuple):
 
     def read(self) -> Labelled:
         """Return the table and its target; say what was read."""
-        from cocoloss.data import find_writing, read_table, split_target  # noqa: PLC0415 - heavy
-        from cocoloss.data.identifiers import find_counters, find_identifiers  # noqa: PLC0415
+        from cocoloss.columns import TablePreprocessor  # noqa: PLC0415
         from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-        from cocoloss.preprocessing import TablePreprocessor  # noqa: PLC0415
+        from cocoloss.tables import find_writing, read_table, split_target  # noqa: PLC0415 - heavy
+        from cocoloss.tables.identifiers import find_counters, find_identifiers  # noqa: PLC0415
 
         file, target, drop, how = self.file, self.target, self.drop, self.how
         check_is_no_model(file)

@@ -103,7 +103,7 @@ def check_out(
         How the name may end, if that matters, and how it may not: a model is no table.
     """
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-    from cocoloss.files.whole import check_can_write  # noqa: PLC0415
+    from cocoloss.files import check_can_write  # noqa: PLC0415
 
     check_can_write(out)
     for path in inputs:

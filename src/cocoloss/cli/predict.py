@@ -11,7 +11,7 @@ from cocoloss.cli import options, saying
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cocoloss.preprocessing.coverage import Coverage
+    from cocoloss.columns.coverage import Coverage
 
 CHUNK_NUMBERS = 2**20  # numbers of a table held at once; embeddings and answers come on top
 FEWEST_ROWS = 1000
@@ -119,10 +119,10 @@ def _answer_rows(
     needs: list[tuple[str, str]],
 ) -> None:
     """Read, answer and write part by part, so that a table need not fit into memory."""
-    from cocoloss.data import iter_columns, iter_tables, write_table  # noqa: PLC0415 - heavy
+    from cocoloss.columns.coverage import Coverage  # noqa: PLC0415
+    from cocoloss.columns.kinds import CATEGORY  # noqa: PLC0415
     from cocoloss.estimators.saved import load_answers  # noqa: PLC0415
-    from cocoloss.preprocessing.coverage import Coverage  # noqa: PLC0415
-    from cocoloss.preprocessing.kinds import CATEGORY  # noqa: PLC0415
+    from cocoloss.tables import iter_columns, iter_tables, write_table  # noqa: PLC0415 - heavy
 
     if out is not None:
         options.check_out(out, [model, file])
@@ -206,9 +206,9 @@ def _kinds_of_columns(
     classifier: Any, file: Path, how: dict[str, Any], keep: tuple[str, ...]
 ) -> dict[str, str]:
     """Return the columns that the model reads by name, and their kinds; refuse a table without."""
-    from cocoloss.data import iter_tables  # noqa: PLC0415 - heavy
+    from cocoloss.columns.kinds import NUMBER  # noqa: PLC0415
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-    from cocoloss.preprocessing.kinds import NUMBER  # noqa: PLC0415
+    from cocoloss.tables import iter_tables  # noqa: PLC0415 - heavy
 
     plainly = how | {"decimal": how.get("decimal") or "."}  # there is nothing to say of numbers yet
     names = list(next(iter_tables(file, rows=1, **plainly)).columns)
@@ -234,10 +234,10 @@ def _may_hold_text(
 
     Not where it would read another decimal mark than the one in which the file's numbers are read.
     """
-    from cocoloss.data import find_writing  # noqa: PLC0415 - heavy
-    from cocoloss.preprocessing.encoder import TableEncoder  # noqa: PLC0415
-    from cocoloss.preprocessing.kinds import NUMBER  # noqa: PLC0415
-    from cocoloss.preprocessing.numerals import DECIMAL_COMMA  # noqa: PLC0415
+    from cocoloss.columns.encoder import TableEncoder  # noqa: PLC0415
+    from cocoloss.columns.kinds import NUMBER  # noqa: PLC0415
+    from cocoloss.columns.numerals import DECIMAL_COMMA  # noqa: PLC0415
+    from cocoloss.tables import find_writing  # noqa: PLC0415 - heavy
 
     if not isinstance(preprocessor, TableEncoder) or not preprocessor.matched_by_name_:
         return []
@@ -253,8 +253,8 @@ def _read_as_in_training(
     preprocessor: Any, file: Path, how: dict[str, Any], text: list[str]
 ) -> dict[str, Any]:
     """Return how to read a table so that its decimal mark is the one it shows, or the model's."""
-    from cocoloss.data import find_writing  # noqa: PLC0415 - heavy
-    from cocoloss.preprocessing.encoder import TableEncoder  # noqa: PLC0415
+    from cocoloss.columns.encoder import TableEncoder  # noqa: PLC0415
+    from cocoloss.tables import find_writing  # noqa: PLC0415 - heavy
 
     if not isinstance(preprocessor, TableEncoder):
         return how

@@ -70,7 +70,7 @@ def _with_columns_as_read(record: "RunRecord", table: Labelled) -> "RunRecord":
     """Return a record that tells the columns of the file, not what was made of them before."""
     from dataclasses import replace  # noqa: PLC0415
 
-    from cocoloss.preprocessing import make_preprocessor  # noqa: PLC0415 - heavy
+    from cocoloss.columns import make_preprocessor  # noqa: PLC0415 - heavy
     from cocoloss.recording.facts import columns_of  # noqa: PLC0415
 
     read = columns_of(make_preprocessor(table.preprocess).fit(table.X))

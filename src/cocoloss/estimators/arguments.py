@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cocoloss._validation import check_integer, check_option
+from cocoloss._checks import check_integer, check_option
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import make_head
 from cocoloss.heads.named import HEADS

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import _safe_indexing
 
-from cocoloss._random import RandomState, as_generator
+from cocoloss._checks import RandomState, as_generator
+from cocoloss.columns import make_preprocessor
 from cocoloss.estimators.all_or_nothing import unchanged_on_failure
 from cocoloss.estimators.arguments import check_arguments, check_device, is_auto, is_named
 from cocoloss.estimators.averages import MemberAverage
@@ -37,7 +38,6 @@ from cocoloss.estimators.targets import (
 )
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import EmbeddingHead, make_head
-from cocoloss.preprocessing import make_preprocessor
 
 if TYPE_CHECKING:
     from cocoloss.training import Callback

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cocoloss._random import RandomState
-from cocoloss._validation import check_option
+from cocoloss._checks import RandomState, check_option
 from cocoloss.estimators.answers import HiddenLayerAnswers
 from cocoloss.estimators.base import BaseNetworkClassifier
 from cocoloss.estimators.jobs import Job

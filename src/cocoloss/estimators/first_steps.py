@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cocoloss._validation import check_option
+from cocoloss._checks import check_option
 from cocoloss.estimators.ensemble import Ensemble
 from cocoloss.losses import CoCoLoss, CrossEntropyLoss, DotRegressionLoss
 from cocoloss.losses.base import Batch

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cocoloss._validation import is_sparse
+from cocoloss._checks import is_sparse
+from cocoloss.columns.refusals import check_is_table, is_polars
 from cocoloss.exceptions import CoCoError
-from cocoloss.preprocessing.refusals import check_is_table, is_polars
 
 
 def as_table(X: Any, reader: str, *, own: bool = False) -> Any:

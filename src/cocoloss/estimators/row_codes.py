@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from cocoloss.preprocessing.refusals import is_polars
-from cocoloss.preprocessing.tables import Table, read_table
+from cocoloss.columns.refusals import is_polars
+from cocoloss.columns.tables import Table, read_table
 
 # What pandas calls the contents of a column of objects -> how they are read.
 NUMBER, TIME, DURATION, OTHER = "number", "time", "duration", "other"

@@ -14,16 +14,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cocoloss._late import LateNames
+from cocoloss.columns.categories import OneHot
+from cocoloss.columns.encoder import TableEncoder
+from cocoloss.columns.floats import FloatEncoder
+from cocoloss.columns.quantities import QUANTITIES
+from cocoloss.columns.scaling import NumberScaler
 from cocoloss.estimators.answers import HiddenLayerAnswers, MemberAnswers
+from cocoloss.estimators.archive import brief, read_archive
+from cocoloss.estimators.plain import Classes, unpack
 from cocoloss.exceptions import CoCoError
-from cocoloss.files.archive import brief, read_archive
-from cocoloss.files.plain import Classes, unpack
 from cocoloss.heads.likelihoods import CentroidAnswers, GaussianAnswers, ReadoutAnswers
-from cocoloss.preprocessing.categories import OneHot
-from cocoloss.preprocessing.encoder import TableEncoder
-from cocoloss.preprocessing.floats import FloatEncoder
-from cocoloss.preprocessing.quantities import QUANTITIES
-from cocoloss.preprocessing.scaling import NumberScaler
 
 VERSION = 1  # of what the attributes mean; raise it when an older reader would misread a file
 ANSWERING: Classes = LateNames(

@@ -11,14 +11,14 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
 import cocoloss
+from cocoloss.columns import FloatConverter, TablePreprocessor
+from cocoloss.columns.categories import OneHot
+from cocoloss.columns.scaling import NumberScaler
+from cocoloss.estimators.archive import write_archive
+from cocoloss.estimators.plain import pack
 from cocoloss.estimators.saved import VERSION, read_saved
 from cocoloss.exceptions import CoCoError
-from cocoloss.files.archive import write_archive
-from cocoloss.files.plain import pack
 from cocoloss.heads import HEADS, CentroidHead, GaussianHead, ReadoutHead
-from cocoloss.preprocessing import FloatConverter, TablePreprocessor
-from cocoloss.preprocessing.categories import OneHot
-from cocoloss.preprocessing.scaling import NumberScaler
 
 PARTS: dict[str, type] = {
     part.__name__: part

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from cocoloss._random import as_generator
+from cocoloss._checks import as_generator
 from cocoloss.estimators.all_or_nothing import unchanged_on_failure
 from cocoloss.estimators.arguments import check_arguments
 from cocoloss.estimators.copies import make_copies

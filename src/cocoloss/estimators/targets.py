@@ -10,7 +10,7 @@ from sklearn.utils import assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, column_or_1d
 
-from cocoloss._validation import check_option, check_priors, check_weights
+from cocoloss._checks import check_option, check_priors, check_weights
 from cocoloss.exceptions import CoCoError
 
 TEXT, TRUTH, WHOLE, REAL = "text", "booleans", "whole numbers", "numbers"

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cocoloss._validation import as_float_array
+from cocoloss._checks import as_float_array
 from cocoloss.exceptions import CoCoError
 
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag, helmert
 
-from cocoloss._random import RandomState, as_generator
-from cocoloss._validation import check_integer, check_n_classes
+from cocoloss._checks import RandomState, as_generator, check_integer, check_n_classes
 from cocoloss.exceptions import GeometryError
 from cocoloss.geometry.packing import spread_vectors
 

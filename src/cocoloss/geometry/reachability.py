@@ -7,7 +7,7 @@ is symmetric, positive semi-definite, and of rank at most q.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cocoloss._validation import as_float_array, check_n_classes
+from cocoloss._checks import as_float_array, check_n_classes
 from cocoloss.exceptions import GeometryError
 from cocoloss.geometry.frames import check_embedding_dim
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss._validation import check_n_classes, check_option
+from cocoloss._checks import check_n_classes, check_option
 from cocoloss.exceptions import GeometryError, GeometryWarning
 from cocoloss.geometry.frames import check_embedding_dim, check_room_for_simplex, packing_frame
 

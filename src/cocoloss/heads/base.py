@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from cocoloss._validation import as_array, check_option, check_priors, check_weights
+from cocoloss._checks import as_array, check_option, check_priors, check_weights
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads._rows import LabelledRows
 from cocoloss.heads.answers import BayesAnswers

@@ -1,6 +1,6 @@
 """The nearest class mean, by distance or by angle, with probabilities from the spread around it."""
 
-from cocoloss._validation import check_option
+from cocoloss._checks import check_option
 from cocoloss.heads._moments import class_moments
 from cocoloss.heads._rows import FLOOR, LabelledRows
 from cocoloss.heads._sphere import concentration

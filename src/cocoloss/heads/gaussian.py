@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from cocoloss._validation import check_option
+from cocoloss._checks import check_option
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads._moments import Moments, class_moments
 from cocoloss.heads._rows import FLOOR, LabelledRows

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import LinearSVC
 
-from cocoloss._validation import check_option
+from cocoloss._checks import check_option
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads.base import PRIORS, Priors
 from cocoloss.heads.centroid import CentroidHead

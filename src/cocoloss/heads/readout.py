@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cocoloss._validation import as_float_array, check_option, check_priors
+from cocoloss._checks import as_float_array, check_option, check_priors
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads._rows import LabelledRows
 from cocoloss.heads._sphere import concentration

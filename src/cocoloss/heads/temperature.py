@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import softmax
 
-from cocoloss._validation import as_float_array, check_weights
+from cocoloss._checks import as_float_array, check_weights
 from cocoloss.exceptions import CoCoError
 
 MIN_TEMPERATURE = 1e-2

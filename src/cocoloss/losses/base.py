@@ -9,7 +9,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, distributed, nn
 
-from cocoloss._validation import check_n_classes, check_option
+from cocoloss._checks import check_n_classes, check_option
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses.inputs import as_tensor, check_embeddings, check_weight, fit
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
-from cocoloss._validation import check_integer
+from cocoloss._checks import check_integer
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses import moments
 from cocoloss.losses.base import Batch, Labels, world_size

@@ -6,7 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from cocoloss._random import RandomState
+from cocoloss._checks import RandomState
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import simplex_frame
 from cocoloss.losses.base import Batch

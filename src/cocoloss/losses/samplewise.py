@@ -8,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, distributed
 
-from cocoloss._validation import as_float_array, check_integer
+from cocoloss._checks import as_float_array, check_integer
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses.base import Batch, EmbeddingLoss, Labels, drop_model_axis, world_size
 from cocoloss.losses.compiling import out_of_graph

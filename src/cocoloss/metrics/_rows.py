@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss._validation import as_array, as_float_array
+from cocoloss._checks import as_array, as_float_array
 from cocoloss.exceptions import CoCoError
 
 

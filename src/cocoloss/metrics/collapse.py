@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from cocoloss._validation import as_float_array
+from cocoloss._checks import as_float_array
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import etf_distance
 from cocoloss.metrics._rows import (

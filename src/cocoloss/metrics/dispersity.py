@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss._validation import check_option, check_weights
+from cocoloss._checks import check_option, check_weights
 from cocoloss.exceptions import CoCoError
 from cocoloss.metrics._rows import as_embeddings, as_labels, at_unit_scale
 from cocoloss.metrics.scatter import EPSILON, ClassMoments

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from cocoloss._validation import check_weights
+from cocoloss._checks import check_weights
 from cocoloss.exceptions import CoCoError
 from cocoloss.metrics._rows import as_embeddings, as_labels, encode_labels
 

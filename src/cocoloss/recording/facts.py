@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 import cocoloss
-from cocoloss.preprocessing import TablePreprocessor
-from cocoloss.preprocessing.category_columns import one_hot_codes
-from cocoloss.preprocessing.quantities import QUANTITIES, read_quantities
-from cocoloss.preprocessing.tables import read_table
-from cocoloss.preprocessing.values import MISSING
+from cocoloss.columns import TablePreprocessor
+from cocoloss.columns.category_columns import one_hot_codes
+from cocoloss.columns.quantities import QUANTITIES, read_quantities
+from cocoloss.columns.tables import read_table
+from cocoloss.columns.values import MISSING
 
 UNTOLD = ("callbacks", "verbose")  # arguments that say nothing about what was learnt
 LONGEST_ARGUMENT = 80
@@ -51,7 +51,7 @@ def columns_of(preprocessor: Any) -> dict[str, dict[str, str]]:
     Examples
     --------
     >>> import pandas as pd
-    >>> from cocoloss.preprocessing import TablePreprocessor
+    >>> from cocoloss.columns import TablePreprocessor
     >>> table = pd.DataFrame({"price": ["$1", "$2"], "city": ["Bern", "Oslo"], "unit": "kg"})
     >>> columns_of(TablePreprocessor().fit(table))["column_kinds"]
     {'price': 'number', 'city': 'category'}
@@ -79,7 +79,7 @@ def gaps_of(preprocessor: Any, X: Any) -> dict[str, int]:
     Examples
     --------
     >>> import pandas as pd
-    >>> from cocoloss.preprocessing import TablePreprocessor
+    >>> from cocoloss.columns import TablePreprocessor
     >>> table = pd.DataFrame({"price": ["$1", "$2", "?"], "city": ["Bern", "", "Oslo"]})
     >>> gaps_of(TablePreprocessor().fit(table), table)
     {'price': 1, 'city': 1}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss._validation import check_integer
+from cocoloss._checks import check_integer
 
 BINS = 10
 

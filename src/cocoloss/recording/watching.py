@@ -11,8 +11,7 @@ from sklearn.metrics import log_loss as mean_log_loss
 from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
-from cocoloss._random import RandomState, as_generator
-from cocoloss._validation import check_integer
+from cocoloss._checks import RandomState, as_generator, check_integer
 from cocoloss.estimators.all_or_nothing import unchanged_on_failure
 from cocoloss.estimators.base import BaseNetworkClassifier
 from cocoloss.estimators.fitting import train_together

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss._validation import as_float_array
+from cocoloss._checks import as_float_array
 from cocoloss.exceptions import CoCoError
 
 Floats = NDArray[np.float64]

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr
 
-from cocoloss._random import RandomState, as_generator
-from cocoloss._validation import check_integer
+from cocoloss._checks import RandomState, as_generator, check_integer
 from cocoloss.exceptions import CoCoError
 from cocoloss.stats._scores import DIGITS, Floats, check_finite, check_pair, score_differences
 from cocoloss.stats.pairwise import spread, variance_factor

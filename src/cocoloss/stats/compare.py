@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from cocoloss._random import RandomState
-from cocoloss._validation import check_option
+from cocoloss._checks import RandomState, check_option
 from cocoloss.exceptions import CoCoError
 from cocoloss.stats._scores import (
     Floats,

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import chdtrc, fdtrc, gammaln, log_ndtr
 from scipy.stats import rankdata, studentized_range
 
-from cocoloss._validation import as_float_array, check_integer
+from cocoloss._checks import as_float_array, check_integer
 from cocoloss.exceptions import CoCoError
 from cocoloss.stats._scores import Floats, check_matrix, check_share
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss._validation import check_option
+from cocoloss._checks import check_option
 from cocoloss.exceptions import CoCoError
 from cocoloss.stats.tables import ScoreTable
 

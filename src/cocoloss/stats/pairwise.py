@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr
 
-from cocoloss._validation import as_float_array, check_option
+from cocoloss._checks import as_float_array, check_option
 from cocoloss.exceptions import CoCoError
 from cocoloss.stats._scores import (
     Floats,

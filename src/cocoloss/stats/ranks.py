@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from cocoloss._validation import check_option
+from cocoloss._checks import check_option
 from cocoloss.stats._scores import Floats, check_matrix, check_share, mean_scores, round_off
 from cocoloss.stats.pairwise import PAIRED_TESTS, check_reach, pairwise_p_values
 

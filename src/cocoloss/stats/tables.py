@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cocoloss._validation import as_float_array
+from cocoloss._checks import as_float_array
 from cocoloss.exceptions import CoCoError
 from cocoloss.stats._scores import Floats, mean_scores
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import rankdata
 
-from cocoloss._validation import check_option
+from cocoloss._checks import check_option
 from cocoloss.exceptions import CoCoError
 from cocoloss.stats._scores import Floats, check_pair, score_differences
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from cocoloss._validation import check_integer
+from cocoloss._checks import check_integer
 from cocoloss.exceptions import CoCoError
 from cocoloss.training.callbacks import Epoch
 

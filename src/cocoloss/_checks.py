@@ -1,0 +1,184 @@
+"""Checks, random numbers and words of messages that several stages share; no torch here."""
+
+import sys
+from collections.abc import Iterable
+from difflib import get_close_matches
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cocoloss.exceptions import CoCoError
+
+SHOWN = 8  # names in a list before "and so many more"
+RandomState = int | np.random.Generator | np.random.RandomState | None
+PRIORS_TOLERANCE = 1e-6  # room for priors that were summed in float32
+
+
+def check_integer(value: object, name: str, *, minimum: int) -> int:
+    """Return ``value`` as an int, or say which whole number was expected."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise CoCoError(f"{name} must be a whole number of at least {minimum}, not {value!r}")
+    if value < minimum:
+        raise CoCoError(f"{name} must be at least {minimum}, but is {value}")
+    return int(value)
+
+
+def check_n_classes(n_classes: object) -> int:
+    """Return the number of classes: there is nothing to tell apart below two."""
+    return check_integer(n_classes, "n_classes", minimum=2)
+
+
+def check_option(value: object, name: str, options: Iterable[str]) -> str:
+    """Return ``value`` if it is one of the named options."""
+    options = tuple(options)
+    if not isinstance(value, str) or value not in options:
+        raise CoCoError(f"{name} must be one of {', '.join(map(repr, options))}, not {value!r}")
+    return value
+
+
+def is_sparse(values: object) -> bool:
+    """Return whether something is a sparse matrix, without importing scipy: it came from there."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(values))
+
+
+def as_array(values: Any) -> Any:
+    """Return a torch tensor as an array, without importing torch; leave anything else as it is."""
+    if not hasattr(values, "detach"):
+        return values
+    values = values.detach().cpu()
+    if str(values.dtype) == "torch.bfloat16":  # numpy has no bfloat16
+        values = values.float()
+    return values.numpy()
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
+    """Return one finite, non-negative weight per row; ones when none are given."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = as_float_array(sample_weight, "sample_weight")
+    if weights.shape != (n_rows,):
+        raise CoCoError(
+            f"sample_weight has shape {weights.shape} for {n_rows} rows; give one weight each"
+        )
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        first = int(bad.argmax())
+        raise CoCoError(
+            f"sample_weight must be finite and not negative, but row {first} has {weights[first]}; "
+            f"use 0 to leave a row out"
+        )
+    return weights
+
+
+def as_float_array(values: Any, name: str) -> NDArray[np.float64]:
+    """Return a float64 array from an array, a list or a torch tensor (which is detached)."""
+    try:
+        array = np.asarray(as_array(values))
+        if np.iscomplexobj(array):
+            raise CoCoError(f"{name} must hold real numbers, not {array.dtype}")
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise CoCoError(f"{name} must hold numbers only: {error}") from error
+
+
+def check_priors(
+    priors: ArrayLike, n_classes: int | None = None, name: str = "priors"
+) -> NDArray[np.float64]:
+    """Return class priors: positive, one per class, summing to one.
+
+    Raises
+    ------
+    CoCoError
+        If they do not; the message gives the sum and the remedy.
+    """
+    priors = as_float_array(priors, name)
+    if priors.ndim != 1 or priors.size < 2:
+        raise CoCoError(
+            f"{name} must be a vector with one value per class, for at least two classes, "
+            f"but has shape {priors.shape}"
+        )
+    if n_classes is not None and priors.size != n_classes:
+        raise CoCoError(f"{name} has {priors.size} values for {n_classes} classes; give one each")
+    if not np.all(priors > 0):  # also catches NaN
+        bad = int(np.argmin(np.nan_to_num(priors, nan=-np.inf)))
+        raise CoCoError(
+            f"{name} must be positive, but class {bad} has {priors[bad]}; "
+            f"leave out classes that the training data lacks"
+        )
+    total = float(priors.sum())
+    if abs(total - 1) > PRIORS_TOLERANCE:
+        raise CoCoError(
+            f"{name} must sum to one, but sum to {total:.6g}; "
+            f"divide class counts by the number of samples"
+        )
+    return np.asarray(priors / total)
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Turn what users pass as ``random_state`` into a numpy generator.
+
+    Parameters
+    ----------
+    random_state : int, Generator, RandomState or None
+        A seed, a generator to draw from, or None for fresh entropy.
+
+    Examples
+    --------
+    >>> as_generator(0).integers(10) == as_generator(0).integers(10)
+    np.True_
+    """
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
+    if isinstance(random_state, bool) or not (
+        random_state is None or isinstance(random_state, int | np.integer | np.random.Generator)
+    ):
+        raise CoCoError(
+            f"random_state must be an integer, a numpy generator or None, not {random_state!r}"
+        )
+    if isinstance(random_state, int | np.integer) and random_state < 0:
+        raise CoCoError(f"random_state must not be negative, but is {random_state}")
+    return np.random.default_rng(random_state)
+
+
+def did_you_mean(word: str, names: Iterable[object]) -> str:
+    """Return ``; did you mean 'x'?`` for the name nearest to ``word``, or nothing.
+
+    Examples
+    --------
+    >>> did_you_mean("specie", ["species", "length"])
+    "; did you mean 'species'?"
+    >>> did_you_mean("zzz", ["species"])
+    ''
+    """
+    known = {str(name).casefold(): str(name) for name in names}
+    near = get_close_matches(word.casefold(), known, n=1, cutoff=0.6)
+    return f"; did you mean {known[near[0]]!r}?" if near else ""
+
+
+def listed(names: Iterable[object], *, quoted: bool = True, separator: str = ", ") -> str:
+    """Return names with commas between, cut after a few.
+
+    Examples
+    --------
+    >>> listed(["a", "b"])
+    "'a', 'b'"
+    >>> listed(range(100), quoted=False)
+    '0, 1, 2, 3, 4, 5, 6, 7 and 92 more'
+    """
+    texts = [repr(str(name)) if quoted else str(name) for name in names]
+    more = len(texts) - SHOWN
+    return separator.join(texts[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def counted(n: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2000, "row"), counted(2, "class", "classes")
+    ('1 row', '2,000 rows', '2 classes')
+    """
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"

@@ -1,0 +1,214 @@
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cocoloss.columns import TablePreprocessor, settle_kinds
+from cocoloss.exceptions import CoCoError
+
+DAYS = ["2024-01-01", "2024-02-15", "2025-07-04", "2025-12-31"]
+
+
+def fit(values):
+    frame = pd.DataFrame({"a": values})
+    preprocessor = TablePreprocessor().fit(frame)
+    return preprocessor, preprocessor.transform(frame)
+
+
+def test_a_date_is_a_number_of_days_and_its_place_in_week_and_year():
+    preprocessor, matrix = fit(pd.to_datetime(DAYS))
+    assert preprocessor.get_feature_names_out().tolist() == [
+        "a",
+        "a_weekday_sin",
+        "a_weekday_cos",
+        "a_month_sin",
+        "a_month_cos",
+    ]
+    days = (np.array(DAYS, "M8[D]") - np.datetime64("2024-01-01")).astype(float)
+    np.testing.assert_allclose(
+        matrix[:, 0], TablePreprocessor().fit_transform(days[:, np.newaxis])[:, 0], rtol=1e-5
+    )
+    weekday = 2 * np.pi * np.array([dt.date.fromisoformat(d).weekday() for d in DAYS]) / 7
+    month = 2 * np.pi * np.array([dt.date.fromisoformat(d).month - 1 for d in DAYS]) / 12
+    circles = np.column_stack([np.sin(weekday), np.cos(weekday), np.sin(month), np.cos(month)])
+    np.testing.assert_allclose(matrix[:, 1:], circles, atol=1e-6)
+
+
+def test_the_hour_counts_where_it_varies():
+    preprocessor, matrix = fit(pd.to_datetime(["2024-01-01 06:00", "2024-01-01 12:00"]))
+    assert preprocessor.cycles_ == {"a": ["hour"]}
+    np.testing.assert_allclose(matrix[:, 1:], [[1, 0], [0, -1]], atol=1e-6)
+
+
+def test_dates_before_1970_have_their_weekday():
+    preprocessor, matrix = fit(pd.to_datetime(["1969-12-29", "1969-12-30"]))  # Monday, Tuesday
+    assert preprocessor.cycles_ == {"a": ["weekday"]}
+    np.testing.assert_allclose(matrix[0, 1:], [0, 1], atol=1e-6)
+
+
+def test_a_gap_is_the_median_the_centre_of_the_circle_and_marked():
+    preprocessor, matrix = fit(pd.to_datetime([*DAYS, None]))
+    assert preprocessor.get_feature_names_out()[1] == "a_missing"
+    np.testing.assert_array_equal(matrix[-1], [0, 1, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.to_datetime(DAYS).tz_localize("UTC"),
+        pd.to_datetime(DAYS).tz_localize("UTC").tz_convert("Asia/Tokyo"),
+        pd.to_datetime(DAYS).as_unit("s"),
+        pd.PeriodIndex(DAYS, freq="D"),
+        [dt.date.fromisoformat(day) for day in DAYS],
+        [dt.datetime.fromisoformat(day).replace(tzinfo=dt.UTC) for day in DAYS],
+        DAYS,
+        [f"{day}T00:00:00Z" for day in DAYS],
+    ],
+    ids=["utc", "tokyo", "seconds", "period", "date", "datetime", "text", "text with zone"],
+)
+def test_every_form_of_a_date_gives_the_same(values):
+    preprocessor, matrix = fit(pd.to_datetime(DAYS))
+    new, result = fit(values)
+    assert new.kinds_ == {"a": "date"}
+    np.testing.assert_allclose(result, matrix, atol=1e-6)
+    np.testing.assert_allclose(preprocessor.transform(pd.DataFrame({"a": values})), matrix)
+
+
+def test_arrays_of_dates_and_durations_are_read():
+    dates = np.array(DAYS, dtype="M8[D]")[:, np.newaxis]
+    assert TablePreprocessor().fit(dates).kinds_ == {"x0": "date"}
+    assert TablePreprocessor().fit(dates - dates[0]).kinds_ == {"x0": "duration"}
+
+
+@pytest.mark.parametrize("arriving", [["4th of July"], [20240101], [True]])
+def test_what_is_no_date_is_named(arriving):
+    preprocessor, _ = fit(pd.to_datetime(DAYS))
+    with pytest.raises(CoCoError, match="column 'a' held dates"):
+        preprocessor.transform(pd.DataFrame({"a": arriving}))
+
+
+def test_a_duration_is_a_number_of_seconds():
+    hours = [1.0, 2.0, 4.0, None]
+    preprocessor, matrix = fit(pd.to_timedelta(hours, unit="h"))
+    assert preprocessor.kinds_ == {"a": "duration"}
+    assert preprocessor.scaler_.center == pytest.approx(7200)
+    np.testing.assert_allclose(matrix, fit(hours)[1], rtol=1e-6)
+
+
+def test_a_duration_may_arrive_as_object_or_text_but_not_as_a_number():
+    preprocessor, matrix = fit(pd.to_timedelta([1, 2, 4], unit="h"))
+    for arriving in ([dt.timedelta(hours=4)], ["4h"], ["04:00:00"]):
+        result = preprocessor.transform(pd.DataFrame({"a": arriving}))
+        np.testing.assert_array_equal(result, matrix[2:])
+    with pytest.raises(CoCoError, match="column 'a' held durations"):
+        preprocessor.transform(pd.DataFrame({"a": [14400]}))
+
+
+def test_a_constant_date_is_dropped():
+    frame = pd.DataFrame({"a": pd.to_datetime(["2024-01-01"] * 3), "b": [1, 2, 3]})
+    preprocessor = TablePreprocessor().fit(frame)
+    assert preprocessor.dropped_columns_ == {"a": "constant"}
+    assert preprocessor.n_features_out_ == 1
+
+
+def written(form):
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(0, 900, 3), "D")
+    return days, pd.DataFrame({"a": days.strftime(form)})
+
+
+@pytest.mark.parametrize(
+    ("form", "kept"),
+    [
+        ("%d.%m.%Y", {}),
+        ("%d.%m.%Y %H:%M", {}),
+        ("%Y/%m/%d", {}),
+        ("%d/%m/%Y", {"a": "%d/%m/%Y"}),
+        ("%m/%d/%Y", {"a": "%m/%d/%Y"}),
+        ("%m-%d-%Y %H:%M:%S", {"a": "%m/%d/%Y"}),
+    ],
+)
+def test_written_dates_are_read_and_so_at_prediction(form, kept):
+    days, frame = written(form)
+    preprocessor = TablePreprocessor().fit(frame)
+    assert preprocessor.kinds_ == {"a": "date"}
+    assert preprocessor.forms_ == kept
+    expected = TablePreprocessor().fit_transform(pd.DataFrame({"a": days}))
+    np.testing.assert_array_equal(preprocessor.transform(frame), expected)
+    np.testing.assert_array_equal(preprocessor.transform(frame[:2]), expected[:2])  # 01/01, 04/01
+    dates_too = pd.DataFrame({"a": days[:2]})
+    np.testing.assert_array_equal(preprocessor.transform(dates_too), expected[:2])
+
+
+def test_days_and_months_of_one_digit_and_hours_too_are_read():
+    _, matrix = fit(["1.2.2024 9:30", "13.11.2024 10:00", "2.2.2024"])
+    _, expected = fit(pd.to_datetime(["2024-02-01 09:30", "2024-11-13 10:00", "2024-02-02 00:00"]))
+    np.testing.assert_array_equal(matrix, expected)
+
+
+def test_marks_of_a_gap_are_gaps_among_dates():
+    _, matrix = fit([*DAYS, "n/a"])
+    np.testing.assert_array_equal(matrix, fit(pd.to_datetime([*DAYS, None]))[1])
+    _, matrix = fit(pd.Series([*map(dt.date.fromisoformat, DAYS), "?"], dtype=object))
+    np.testing.assert_array_equal(matrix, fit(pd.to_datetime([*DAYS, None]))[1])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["01/02/2024", "03/04/2024", "12/12/2024"],  # which is the day?
+        ["13/01/2024", "01/13/2024"],
+        ["31.12.24", "30.11.24"],
+        ["31.02.2024", "01.03.2024"],
+    ],
+)
+def test_dates_that_are_not_clear_are_categories_and_warned_of(values):
+    with pytest.warns(UserWarning, match=r"look like dates.*such as '.*pandas\.to_datetime"):
+        preprocessor, _ = fit(values)
+    assert preprocessor.kinds_ == {"a": "category"}
+
+
+def test_dates_that_are_not_clear_and_nearly_all_differ_are_dropped_and_warned_of():
+    values = [f"{day:02}/{month:02}/2024" for day in range(1, 13) for month in range(1, 13)]
+    frame = pd.DataFrame({"a": values, "b": range(144)})
+    with pytest.warns(UserWarning, match=r"dropped 'a' \(text.*look like dates.*'01/01/2024'\)"):
+        TablePreprocessor().fit(frame)
+
+
+@pytest.mark.parametrize(
+    ("day_first", "expected"),
+    [(True, ["2024-02-01", "2024-12-03"]), (False, ["2024-01-02", "2024-03-12"])],
+)
+@pytest.mark.parametrize("year", ["2024", "24"])
+@pytest.mark.parametrize("separator", ["/", "-"])
+def test_the_user_decides_where_no_value_tells_day_from_month(day_first, expected, year, separator):
+    text = pd.DataFrame({"a": [f"01/02/{year}", f"03/12/{year}"]})
+    text = text.replace("/", separator, regex=True)
+    preprocessor = TablePreprocessor(day_first=day_first).fit(text)
+    dates = pd.DataFrame({"a": pd.to_datetime(expected)})
+    np.testing.assert_array_equal(preprocessor.transform(text), preprocessor.transform(dates))
+    np.testing.assert_array_equal(
+        preprocessor.transform(text), TablePreprocessor().fit_transform(dates)
+    )
+
+
+@pytest.mark.parametrize("day_first", [True, False])
+def test_what_the_values_tell_is_not_overruled(day_first):
+    frame = pd.DataFrame({"a": ["13/01/2024", "02/03/2024"], "b": ["31.12.24", "01.02.99"]})
+    settled = settle_kinds(frame, TablePreprocessor(day_first=day_first))
+    assert settled["a"].tolist() == [pd.Timestamp("2024-01-13"), pd.Timestamp("2024-03-02")]
+    assert settled["b"].tolist() == [pd.Timestamp("2024-12-31"), pd.Timestamp("1999-02-01")]
+
+
+def test_the_warning_of_dates_that_are_not_clear_names_the_argument():
+    with pytest.warns(UserWarning, match="day_first=True or day_first=False"):
+        fit(["01/02/2024", "03/04/2024", "12/12/2024"])
+
+
+def test_the_order_of_day_and_month_is_not_guessed_at_prediction():
+    preprocessor, _ = fit(DAYS)
+    with pytest.raises(CoCoError, match=r"held dates.*'2024-01-31'.*'31/12/2024'"):
+        preprocessor.transform(pd.DataFrame({"a": ["31/12/2024"]}))
+    by_month, _ = fit(["12/31/2024", "01/02/2024"])
+    with pytest.raises(CoCoError, match=r"held dates.*'01/31/2024'.*'31/12/2024'"):
+        by_month.transform(pd.DataFrame({"a": ["31/12/2024"]}))

@@ -1,0 +1,215 @@
+"""Files that are no tables, or broken ones: each gives one clear line."""
+
+import gzip
+import json
+import pickle
+import re
+import sqlite3
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cocoloss.exceptions import CoCoError
+from cocoloss.tables import iter_tables, read_table
+
+# More than the sample that is looked at first.
+LONG = "a,b,c\n" + "1,2,3\n" * 12_000
+LETTER = """Dear all
+this is not a table, it is a letter, of course.
+It has lines; some of them are long, some short.
+A table, in contrast, has cells, rows, columns.
+
+Regards
+"""
+
+
+def complaint(path, **options):
+    """Return what both readers say of a file, having checked that they agree and are brief."""
+    with pytest.raises(CoCoError) as whole:
+        read_table(path, **options)
+    with pytest.raises(CoCoError) as chunked:
+        list(iter_tables(path, rows=5000, **options))
+    assert str(whole.value) == str(chunked.value)
+    assert "\n" not in str(whole.value)
+    assert str(path.name) in str(whole.value)
+    return str(whole.value)
+
+
+def saved(tmp_path, content, name="table.csv"):
+    path = tmp_path / name
+    if isinstance(content, str):
+        content = content.encode()
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "is empty"),
+        ("\n \n", "is empty"),
+        ("a,b\n", "header but no rows"),
+        ("a,b,a\n1,2,3\n", "several columns named 'a'"),
+        ("a, a\n1, 2\n", "several columns named 'a'"),
+        ("a,b\n1,2\n1,2,3\n", "line 3: 3 cells where the first row has 2"),
+        ("a,b\n1,2\n1\n1,2\n", "line 3: 1 cell where the first row has 2"),
+        ('a,b\n"1\n1",2\n1,2,3\n', "line 4: 3 cells"),
+        ("a,b\n1,2,3\n1,2,3\n", "line 1: 2 cells|line 2: 3 cells"),
+        (LONG + "1,2,3,4\n", "line 12002: 4 cells where the first row has 3"),
+        (LONG + "1,2\n", "line 12002: 2 cells where the first row has 3"),
+        (LONG + "1,2,\n" + "1,2\n", "line 12003: 2 cells where the first row has 3"),
+        (LONG + '"1",2\n', "line 12002: 2 cells where the first row has 3"),
+        (LONG.replace(",", " ") + "1 2\n1 2 NA\n", "line 12002: 2 cells"),
+        (LONG + '1,2,"3\n1,2,3\n', "quotation mark"),
+        ('a,b\n1,"2\n3,4\n', "quotation mark|line"),
+        (LONG + "1,2,\0\n", "NUL byte"),
+        ("a,b\n1,\0\n", "binary data"),
+        ("1,2,5\n3,4,9\n", "looks like data.*header=False"),
+        ("5.1,3.5,1.4,setosa\n4.9,3.0,1.4,setosa\n", "looks like data.*--no-header"),
+        ("39, State-gov, 77516, 13\n50, Self-emp, 83311, 13\n", "looks like data"),
+        ("<!DOCTYPE html><html><body>404</body></html>", "web page"),
+        ('<?xml version="1.0"?><a/>', "web page or XML"),
+        ('{"a": [1, 2]}', "JSON"),
+        ('[{"a": 1}, {"a": 2}]', "JSON"),
+        ("a:b:c\n1:2:3\n4:5:6\n", "separated by ':'"),
+        (LETTER, "does not look like a table"),
+        ("%PDF-1.7 ...", "PDF"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "a picture"),
+        (bytes(range(256)) * 20, "binary data"),
+        ("a,b\n1,2\n".encode("utf-16-le"), "UTF-16 without its mark"),
+        (b"a,b\n\xc3\xa4,1\n\xe4,2\n", "not in utf-8 throughout"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old Excel.*save it as CSV"),
+        (b"BZh91AY", "bzip2"),
+        (b"SQLite format 3\0", "SQLite"),
+    ],
+)
+def test_a_bad_file_gives_one_clear_line(tmp_path, content, said):
+    assert re.search(said, complaint(saved(tmp_path, content)))
+
+
+def test_a_missing_file_is_looked_for_beside(tmp_path):
+    saved(tmp_path, "a,b\n1,2\n", "customers.csv")
+    assert "did you mean 'customers.csv'" in complaint(tmp_path / "costumers.csv")
+    assert "no folder" in complaint(tmp_path / "nowhere" / "x.csv")
+
+
+def test_a_folder_is_no_file(tmp_path):
+    assert "is a folder" in complaint(tmp_path)
+
+
+def test_a_workbook_is_to_be_saved_as_csv(tmp_path):
+    path = tmp_path / "book.xlsx"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    assert "Excel file; open it there and save it as CSV" in complaint(path)
+
+
+def test_a_zip_archive_is_to_be_unpacked(tmp_path):
+    path = tmp_path / "table.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("table.csv", "a,b\n1,2\n")
+    assert "zip archive; unpack" in complaint(path)
+
+
+def test_a_pickle_is_not_opened(tmp_path):
+    assert "runs code" in complaint(saved(tmp_path, pickle.dumps({"a": 1}), "table.pkl"))
+
+
+def test_a_real_database_and_real_json_are_named(tmp_path):
+    path = tmp_path / "table.db"
+    with sqlite3.connect(path) as database:
+        database.execute("create table t (a)")
+    database.close()
+    assert "SQLite" in complaint(path)
+    for orient in ("records", "columns", "split"):
+        text = pd.DataFrame({"a": [1, 2]}).to_json(orient=orient)
+        assert json.loads(text)
+        assert "JSON" in complaint(saved(tmp_path, text, f"{orient}.json"))
+
+
+@pytest.mark.parametrize("keep", [15, 60, -1, -6])
+def test_a_gzip_file_cut_short_is_damaged(tmp_path, keep):
+    rng = np.random.default_rng(0)
+    text = pd.DataFrame(rng.normal(size=(5000, 3)), columns=list("abc")).to_csv(index=False)
+    packed = gzip.compress(text.encode())
+    assert "damaged or cut short" in complaint(saved(tmp_path, packed[:keep], "table.csv.gz"))
+
+
+def test_a_flipped_byte_in_a_gzip_file_is_damage(tmp_path):
+    packed = bytearray(gzip.compress(LONG.encode()))
+    packed[len(packed) // 2] ^= 0xFF
+    assert "table.csv.gz" in complaint(saved(tmp_path, bytes(packed), "table.csv.gz"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"separator": ";"}, "has no ';' between its cells; it looks separated by ','"),
+        ({"separator": "tab"}, "has no tab between its cells"),
+        ({"text": ["d"]}, "no column 'd'"),
+    ],
+)
+def test_options_that_do_not_fit_the_file_are_said(tmp_path, options, said):
+    assert said in complaint(saved(tmp_path, "a,b\n1,2\n"), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"separator": "ab"}, "one character"),
+        ({"separator": "§"}, "ASCII"),
+        ({"separator": '"'}, "one character"),
+        ({"encoding": "utf-9"}, "no encoding 'utf-9'"),
+        ({"header": "no"}, "True, False or 'auto'"),
+        ({"decimal": "x"}, "'.' or ','"),
+        ({"text": "a"}, r"say \['a'\]"),
+    ],
+)
+def test_options_that_mean_nothing_are_said(tmp_path, options, said):
+    with pytest.raises(CoCoError, match=said):
+        read_table(saved(tmp_path, "a,b\n1,2\n"), **options)
+
+
+def test_a_byte_outside_the_named_encoding_is_shown(tmp_path):
+    path = saved(tmp_path, "a,b\nä,2\n".encode("latin-1"))
+    assert "byte 0xe4" in complaint(path, encoding="utf-8")
+    assert read_table(path)["a"][0] == "ä"
+
+
+def test_parquet_that_is_cut_short_is_damaged(tmp_path):
+    path = tmp_path / "table.parquet"
+    pd.DataFrame({"a": range(1000), "b": 1.0}).to_parquet(path)
+    whole = path.read_bytes()
+    assert "damaged Parquet" in complaint(saved(tmp_path, whole[:-20], "cut.parquet"))
+    middle = whole[:100] + bytes(2000) + whole[2100:]
+    assert "Parquet" in complaint(saved(tmp_path, middle, "hole.parquet"))
+    assert "is none" in complaint(saved(tmp_path, "a,b\n1,2\n", "text.parquet"))
+    packed = gzip.compress(whole)
+    assert "Parquet inside gzip" in complaint(saved(tmp_path, packed, "table.parquet.gz"))
+
+
+def test_parquet_without_rows_is_no_table(tmp_path):
+    path = tmp_path / "table.parquet"
+    pd.DataFrame({"a": []}).to_parquet(path)
+    assert "no rows" in complaint(path)
+
+
+def test_a_number_column_that_turns_to_text_late_is_said_when_chunks_are_out(tmp_path):
+    path = saved(tmp_path, LONG + "1,seven,3\n")
+    chunks = iter_tables(path, rows=5000)
+    assert (next(chunks).dtypes == "float64").all()
+    with pytest.raises(CoCoError, match=r"row 12001 below the header: column 'b' holds 'seven'"):
+        list(chunks)
+    whole = read_table(path)
+    assert whole["b"].tolist() == ["2"] * 12_000 + ["seven"]
+    as_text = pd.concat(iter_tables(path, rows=5000, text=["b"]), ignore_index=True)
+    assert as_text["b"].tolist() == whole["b"].tolist()
+
+
+@pytest.mark.parametrize("name", ["x\0y", "x" * 300])
+def test_names_that_no_file_has_are_told(tmp_path, name):
+    with pytest.raises(CoCoError, match=r"there is no file|cannot read"):
+        read_table(tmp_path / name)

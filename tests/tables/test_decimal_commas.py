@@ -1,0 +1,156 @@
+"""Decimal commas, and points between thousands beside them."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pandas.testing import assert_frame_equal
+
+from cocoloss.exceptions import CoCoError
+from cocoloss.tables import find_writing, iter_tables, read_table
+
+SWAP = str.maketrans(",.", ".,")
+
+
+def saved(tmp_path, content, name="table.csv"):
+    path = tmp_path / name
+    path.write_text(content)
+    return path
+
+
+def test_points_beside_decimal_commas_are_thousands(tmp_path):
+    path = saved(tmp_path, "a;b\n7.730;x\n1.234,50;y\n12;z\n-1.234.567,5;z\n")
+    assert read_table(path)["a"].tolist() == [7730, 1234.5, 12, -1234567.5]
+
+
+def test_points_are_thousands_in_every_column_of_a_file_with_decimal_commas_and_that_is_said(
+    tmp_path,
+):
+    path = saved(tmp_path, "a;b\n7.730;1,5\n1.250;2,5\n12;3\n")
+    with pytest.warns(UserWarning, match=r"thousands.* 'a' \(such as 7\.730\)\. Say decimal='\.'"):
+        read = read_table(path)
+    assert read["a"].tolist() == [7730, 1250, 12]
+    assert read["a"].dtype == "int64"
+    assert read["b"].tolist() == [1.5, 2.5, 3]
+
+
+def test_what_was_told_need_not_be_said(tmp_path):
+    path = saved(tmp_path, "a;b\n7.730;1,5\n1.250;2,5\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_table(path, decimal=",")["a"].tolist() == [7730, 1250]
+        assert read_table(path, decimal=".")["a"].tolist() == [7.73, 1.25]
+
+
+def test_points_are_decimal_points_where_no_comma_says_otherwise(tmp_path):
+    path = saved(tmp_path, "a;b\n7.730;1\n1.250;2\n")
+    assert read_table(path)["a"].tolist() == [7.73, 1.25]
+    assert find_writing(path).decimal is None
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["31.12.2024", "01.02.2023"],
+        ["192.168.100.200", "10.0.0.1"],
+        ["0.125", "7.730"],
+        ["01000", "-"],
+        ["7.730", "on request"],
+    ],
+)
+def test_what_only_resembles_thousands_stays_text(tmp_path, cells):
+    rows = "".join(f"{cell};{number}\n" for cell, number in zip(cells, ["1,5", "2,5"], strict=True))
+    path = saved(tmp_path, f"a;b\n{rows}")
+    assert read_table(path, decimal=",")["a"].tolist() == cells
+
+
+def test_a_dash_is_a_gap_among_thousands(tmp_path):
+    path = saved(tmp_path, "a;b\n7.730;1,5\n-;2,5\n1.250,5;3,5\n")
+    for read in (read_table(path), next(iter_tables(path))):
+        np.testing.assert_array_equal(read["a"], [7730, np.nan, 1250.5])
+
+
+@pytest.mark.parametrize(
+    ("content", "decimal"),
+    [
+        ("a;b\n12,50 EUR;1\n", ","),
+        ("a;b\n€ 1.012,50;1\n", ","),
+        ("a;b\n12,5 %;7.730\n", ","),
+        ('a,b\n"2,50",1\n"3,25",2\n', ","),  # in quotes, beside the same separator
+        ('a,b\n"1,234",2.5\n', "."),
+        ('a,b\n"1,234.50",2\n', "."),
+        ('a,b\n"1,234",2\n', None),
+        ("a;b\n1,5;2.5\n", None),  # each column by itself
+        ("a;b\n1.234.567;2\n", None),  # it may be the number of a version
+        ("a;b\nx 1,5;2\n", None),
+    ],
+)
+def test_the_decimal_mark_is_found_where_columns_agree_on_it(tmp_path, content, decimal):
+    assert find_writing(saved(tmp_path, content)).decimal == decimal
+
+
+def test_columns_that_are_text_do_not_tell_the_decimal_mark(tmp_path):
+    path = saved(tmp_path, "a;b\n1,5;7.730\n2,5;1.250\n")
+    assert find_writing(path, text=["a"]).decimal is None
+    assert read_table(path, text=["a"])["b"].tolist() == [7.73, 1.25]
+
+
+def test_a_decimal_mark_that_is_none_is_refused(tmp_path):
+    with pytest.raises(CoCoError, match=r"decimal must be '\.' or ','"):
+        find_writing(saved(tmp_path, "a;b\n1;2\n"), decimal="'")
+
+
+def test_parquet_has_no_decimal_mark(tmp_path):
+    pd.DataFrame({"a": [1.5]}).to_parquet(tmp_path / "a.parquet")
+    assert find_writing(tmp_path / "a.parquet").decimal is None
+
+
+def test_quoted_decimal_commas_are_numbers_whatever_the_separator(tmp_path):
+    path = saved(tmp_path, 'a,b\n"2,50",x\n"1.003,25",y\n4,z\n')
+    assert read_table(path)["a"].tolist() == [2.5, 1003.25, 4]
+
+
+def test_thousands_that_come_late_are_numbers_in_every_chunk(tmp_path):
+    path = saved(tmp_path, "a;b\n" + "1,5;2\n" * 10 + "7.730;1.250\n" * 5 + "1.234,5;3\n")
+    chunks = list(iter_tables(path, rows=5))
+    assert {str(t) for chunk in chunks for t in chunk.dtypes} == {"float64"}
+    joined = pd.concat(chunks, ignore_index=True)
+    assert joined["a"].tolist() == [1.5] * 10 + [7730] * 5 + [1234.5]
+    assert joined["b"].tolist() == [2] * 10 + [1250] * 5 + [3]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    cents=st.lists(st.integers(-(10**11), 10**11), min_size=1, max_size=12),
+    separator=st.sampled_from(";,\t|"),
+    rows=st.integers(1, 5),
+)
+def test_what_is_written_with_thousands_and_decimal_commas_is_read_as_it_was(
+    tmp_path_factory, cents, separator, rows
+):
+    frame = pd.DataFrame({"a": [0.5, *(cent / 100 for cent in cents)]})
+    written = [f"{x:,.2f}".translate(SWAP) for x in frame["a"]]
+    path = tmp_path_factory.mktemp("commas") / "a.csv"
+    pd.DataFrame({"a": written, "b": "x"}).to_csv(path, index=False, sep=separator)
+    assert_frame_equal(read_table(path)[["a"]], frame)
+    joined = pd.concat(iter_tables(path, rows=rows), ignore_index=True)
+    assert_frame_equal(joined[["a"]], frame)
+
+
+@pytest.mark.parametrize(
+    ("cells", "found"),
+    [
+        (["01067", "10115"], True),
+        (["01067", "", "?"], True),
+        (["0", "10"], False),
+        (["0.5", "05"], False),
+        (["01067", "A1"], False),
+    ],
+)
+def test_digits_that_begin_with_zero_are_found(tmp_path, cells, found):
+    path = saved(tmp_path, "a;b\n" + "".join(f"{cell};x\n" for cell in cells))
+    assert find_writing(path).codes == (("a",) if found else ())
+    assert find_writing(path, text=["a"]).codes == ()

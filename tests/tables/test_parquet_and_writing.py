@@ -1,0 +1,157 @@
+"""Tables written and read back, whole or in chunks."""
+
+import gzip
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+from cocoloss.exceptions import CoCoError
+from cocoloss.tables import iter_tables, read_table, write_table
+from cocoloss.tables.parquet import import_pyarrow
+
+SUFFIXES = [".csv", ".tsv", ".txt", ".csv.gz", ".TSV.GZ", ".parquet", ".pq"]
+FRAME = pd.DataFrame(
+    {
+        "size": [1.5, np.nan, -1e300, 0.1 + 0.2],
+        "count": [1, 2, 3, 4],
+        "name": ["a,b", 'say "x"', "Köln", "line\nbreak"],
+        "true": [True, False, True, True],
+    }
+)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_table_is_read_as_it_was_written(tmp_path, suffix):
+    path = tmp_path / f"table{suffix}"
+    assert write_table(FRAME, path) == 4
+    assert_frame_equal(read_table(path), FRAME)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_chunks_are_written_as_one_table(tmp_path, suffix):
+    path = tmp_path / f"table{suffix}"
+    chunks = (FRAME[start : start + 3] for start in (0, 3))
+    assert write_table(chunks, path) == 4
+    assert_frame_equal(read_table(path), FRAME)
+
+
+@pytest.mark.parametrize("suffix", [".csv.gz", ".parquet"])
+def test_chunks_of_a_file_can_be_written_to_another(tmp_path, suffix):
+    first, second = tmp_path / "a.csv", tmp_path / f"b{suffix}"
+    write_table(FRAME, first)
+    write_table(iter_tables(first, rows=3), second)
+    joined = pd.concat(iter_tables(first, rows=3), ignore_index=True)
+    assert_frame_equal(pd.concat(iter_tables(second, rows=3), ignore_index=True), joined)
+
+
+def test_the_same_table_gives_the_same_bytes(tmp_path):
+    for name in ("a.csv.gz", "b.csv.gz"):
+        write_table(FRAME, tmp_path / name)
+    assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).startswith(b"size,")
+
+
+@pytest.mark.parametrize("name", ["table.xlsx", "table", "table.gz", "table.parquet.gz"])
+def test_a_name_that_says_no_format_is_refused(tmp_path, name):
+    with pytest.raises(CoCoError, match=r"end it in one of \.csv"):
+        write_table(FRAME, tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
+def test_a_failure_on_the_way_leaves_the_file_as_it_was(tmp_path, name):
+    path = tmp_path / name
+    write_table(FRAME[:1], path)
+    before = path.read_bytes()
+
+    def broken():
+        yield FRAME
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_table(broken(), path)
+    with pytest.raises(CoCoError, match="same columns"):
+        write_table([FRAME, FRAME[["size"]]], path)
+    with pytest.raises(CoCoError, match="not one chunk"):
+        write_table([], path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_columns_parquet_cannot_hold_are_said(tmp_path):
+    with pytest.raises(CoCoError, match=r"cannot write .* as Parquet"):
+        write_table(pd.DataFrame({"a": [1, "x", object()]}), tmp_path / "a.parquet")
+
+
+def test_parquet_chunks_have_one_type_throughout(tmp_path):
+    pa = import_pyarrow("test")
+    path = tmp_path / "a.parquet"
+    table = pa.table(
+        {
+            "whole": pa.array([1, 2, 3, None], pa.int32()),
+            "truth": pa.array([True, False, None, None]),
+            "kind": pa.array(["x", "y", None, "z"]).dictionary_encode(),
+            "when": pa.array([0, 1, 2, None], pa.timestamp("s")),
+        }
+    )
+    pa.parquet.write_table(table, path, row_group_size=3)
+    chunks = list(iter_tables(path, rows=2))
+    assert [len(chunk) for chunk in chunks] == [2, 1, 1]  # groups end
+    for chunk in chunks:
+        assert chunk["whole"].dtype == "float64"
+        assert chunk["truth"].dtype == "boolean"
+        assert chunk["kind"].dtype == "category"
+        assert chunk["when"].dtype.kind == "M"
+        assert isinstance(chunk.index, pd.RangeIndex)
+        assert chunk.index[0] == 0
+    joined = pd.concat([chunk.astype({"kind": object}) for chunk in chunks], ignore_index=True)
+    whole = read_table(path)
+    assert joined["kind"].tolist()[:2] == whole["kind"].tolist()[:2]
+    assert joined["whole"].tolist()[:3] == whole["whole"].tolist()[:3]
+
+
+def test_an_index_that_pandas_saved_is_no_column(tmp_path):
+    path = tmp_path / "a.parquet"
+    FRAME[["count", "size"]].set_index("count").to_parquet(path)
+    assert list(read_table(path).columns) == ["size"]
+
+
+def test_parquet_is_known_by_its_content(tmp_path):
+    path = tmp_path / "table.csv"
+    FRAME.to_parquet(path)
+    assert_frame_equal(read_table(path), FRAME)
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
+    path = tmp_path / "table.parquet"
+    FRAME.to_parquet(path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(CoCoError, match=r"cocoloss\[parquet\]"):
+        read_table(path)
+
+
+def test_text_columns_of_parquet_are_text(tmp_path):
+    path = tmp_path / "table.parquet"
+    pd.DataFrame({"code": [1.0, np.nan, 20.0], "x": [1, 2, 3]}).to_parquet(path)
+    read = read_table(path, text=["code"])
+    assert read["code"].tolist()[0::2] == ["1", "20"]
+    assert pd.isna(read["code"][1])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+@pytest.mark.parametrize("kind", ["binary", "large", "fixed", "dictionary"])
+def test_text_that_is_kept_as_bytes_is_text(tmp_path, kind, encoding):
+    pa = import_pyarrow("here")
+    cities = ["Köln", "Bürs", None, "Köln"]
+    data = [city and city.encode(encoding) for city in cities]
+    width = len(data[0])
+    types = {"fixed": pa.binary(width), "large": pa.large_binary()}
+    array = pa.array(data, types.get(kind, pa.binary()))
+    array = array.dictionary_encode() if kind == "dictionary" else array
+    pa.parquet.write_table(pa.table({"city": array}), tmp_path / "a.parquet")
+    whole = read_table(tmp_path / "a.parquet")["city"]
+    parts = pd.concat(iter_tables(tmp_path / "a.parquet", rows=2, text=["city"]))["city"]
+    for column in (whole, parts):
+        assert column.fillna("a gap").tolist() == ["Köln", "Bürs", "a gap", "Köln"]

@@ -1,0 +1,110 @@
+"""Folds and row caps."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cocoloss.exceptions import CoCoError
+from cocoloss.tables import cap_rows, make_table, named_seed, stratified_folds
+
+CLASSES = st.lists(st.sampled_from("abcde"), min_size=2, max_size=60)
+
+
+@given(CLASSES, st.integers(2, 10), st.integers(0, 1000))
+def test_every_fold_has_its_share_of_every_class(y, n_splits, seed):
+    n_splits = min(n_splits, len(y))
+    folds = stratified_folds(y, n_splits, seed)
+    assert len(folds) == n_splits
+    assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(len(y)))
+    for fold in folds:
+        assert sorted([*fold.train, *fold.test]) == list(range(len(y)))
+        assert len(fold.test) > 0
+    counts = [Counter(y[i] for i in fold.test) for fold in folds]
+    for label in set(y):
+        of_label = [count[label] for count in counts]
+        assert max(of_label) - min(of_label) <= 1
+    sizes = [len(fold.test) for fold in folds]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_folds_follow_from_the_seed():
+    y = list("ab" * 20)
+    first, again, other = (stratified_folds(y, 4, seed) for seed in (1, 1, 2))
+    assert all(np.array_equal(a.test, b.test) for a, b in zip(first, again, strict=True))
+    assert any(not np.array_equal(a.test, b.test) for a, b in zip(first, other, strict=True))
+
+
+def test_any_kind_of_class_can_be_dealt():
+    for y in (
+        [1, 2, 1, 2],
+        [True, False, True, False],
+        pd.Series(list("abab"), index=[9, 8, 7, 6]),
+    ):
+        folds = stratified_folds(y, 2, 0)
+        assert all(len(set(np.asarray(y)[fold.test])) == 2 for fold in folds)
+
+
+def test_the_lonely_row_is_not_always_in_the_same_fold():
+    y = ["a"] * 9 + ["b"]
+    where = {
+        next(f for f, fold in enumerate(stratified_folds(y, 5, seed)) if 9 in fold.test)
+        for seed in range(50)
+    }
+    assert where == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize(
+    ("y", "n_splits", "said"),
+    [("ab", 3, "2 rows"), ("ab", 1, "at least 2"), (["a", None], 2, "gaps")],
+)
+def test_folds_that_cannot_be_are_refused(y, n_splits, said):
+    with pytest.raises(CoCoError, match=said):
+        stratified_folds(list(y), n_splits, 0)
+
+
+def test_seeds_follow_from_names():
+    assert named_seed("a", 1) == named_seed("a", 1)
+    assert (
+        len({named_seed(*parts) for parts in [("a", 1), ("a1",), ("a", "11"), ("a", 1, "")]}) == 4
+    )
+    assert 0 <= named_seed("x") < 2**32
+
+
+def table(y):
+    return make_table("t", pd.DataFrame({"x": range(len(y)), "y": y}), "y")
+
+
+@given(
+    st.lists(st.integers(1, 200), min_size=2, max_size=6).filter(lambda counts: max(counts) > 1),
+    st.integers(0, 300),
+)
+def test_a_cap_keeps_every_class_and_nearly_its_share(counts, extra):
+    full = table([f"c{c}" for c, count in enumerate(counts) for _ in range(count)])
+    n_rows = len(counts) + extra
+    capped = cap_rows(full, n_rows, seed=0)
+    assert capped.n_rows == min(n_rows, full.n_rows)
+    assert capped.n_classes == full.n_classes
+    if full.n_rows <= n_rows:
+        assert capped is full
+        return
+    kept = capped.X["x"].tolist()
+    assert kept == sorted(set(kept))  # no row twice, and in their order
+    assert capped.y.tolist() == full.y.iloc[kept].tolist()
+    for label, count in full.class_counts.items():
+        share = 1 + (count - 1) * (n_rows - len(counts)) / (full.n_rows - len(counts))
+        assert abs(capped.class_counts[label] - share) < 1
+
+
+def test_a_cap_follows_from_its_seed():
+    full = table(list("ab") * 100)
+    first, again, other = (cap_rows(full, 50, seed) for seed in (1, 1, 2))
+    assert first.fingerprint == again.fingerprint != other.fingerprint
+
+
+def test_a_cap_below_the_number_of_classes_is_refused():
+    with pytest.raises(CoCoError, match="t has 3 classes, so 2 rows cannot hold one of each"):
+        cap_rows(table(list("abcabc")), 2, seed=0)

@@ -1,0 +1,132 @@
+"""A table and its fingerprint."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cocoloss.exceptions import CoCoError
+from cocoloss.tables import Table, make_table, read_table, write_table
+
+FRAME = pd.DataFrame(
+    {
+        "size": [1.5, np.nan, 3.0, -2.0],
+        "count": [1, 2, 3, 4],
+        "city": ["Köln", "Bonn", None, "Köln"],
+        "open": [True, False, True, True],
+        "kind": ["a", "b", "a", "b"],
+    }
+)
+
+
+def fingerprint(frame, **options):
+    return make_table("t", frame, "kind", **options).fingerprint
+
+
+def test_sizes_and_ratio():
+    table = make_table("t", FRAME[:3], "kind")
+    assert (table.n_rows, table.n_features, table.n_classes) == (3, 4, 2)
+    assert table.class_ratio == 2
+    assert table.class_counts.to_dict() == {"a": 2, "b": 1}
+
+
+def test_listed_columns_become_unordered_categories():
+    ordered = pd.Categorical([1, 2, 3, 1], categories=[3, 1, 2], ordered=True)
+    table = make_table("t", FRAME.assign(rank=ordered), "kind", categorical=["rank", "count"])
+    assert table.categorical == ("rank", "count")
+    assert not table.X["rank"].cat.ordered
+    assert not table.X["count"].cat.ordered
+    assert make_table("t", FRAME.assign(rank=ordered), "kind").categorical == ("city", "rank")
+    assert not make_table("t", FRAME.assign(rank=ordered), "kind").X["rank"].cat.ordered
+
+
+def test_errors_name_the_table():
+    with pytest.raises(CoCoError, match="toy: there is no column 'kin'; did you mean 'kind'"):
+        make_table("toy", FRAME, "kin")
+    with pytest.raises(CoCoError, match="toy: there is no column 'citi' to be categorical"):
+        make_table("toy", FRAME, "kind", categorical=["citi"])
+    with pytest.raises(CoCoError, match="toy: 4 rows of features, 3 classes"):
+        Table("toy", FRAME, FRAME["kind"][:3])
+    with pytest.raises(CoCoError, match="no class"):
+        Table("toy", FRAME, FRAME["city"])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv.gz", ".parquet"])
+def test_the_fingerprint_does_not_depend_on_the_format(tmp_path, suffix):
+    path = tmp_path / f"t{suffix}"
+    write_table(FRAME, path)
+    assert fingerprint(read_table(path)) == fingerprint(FRAME)
+
+
+def test_the_fingerprint_does_not_depend_on_arff_or_csv(tmp_path):
+    (tmp_path / "t.arff").write_text(
+        "@relation r\n@attribute a real\n@attribute b {v,u}\n@attribute kind {y,x}\n"
+        "@data\n1,u,x\n?,?,y\n2.5,v,x\n"
+    )
+    (tmp_path / "t.csv").write_text("a,b,kind\n1,u,x\n,,y\n2.5,v,x\n")
+    arff, text = (read_table(tmp_path / name) for name in ("t.arff", "t.csv"))
+    assert fingerprint(arff) == fingerprint(text)
+
+
+def test_the_fingerprint_ignores_what_a_learner_cannot_see():
+    same = fingerprint(FRAME)
+    assert fingerprint(FRAME.set_index(pd.Index([9, 7, 5, 3]))) == same
+    assert fingerprint(FRAME.astype({"count": float, "city": "category"})) == same
+    assert make_table("u", FRAME.rename(columns={"kind": "y"}), "y").fingerprint == same
+    assert fingerprint(FRAME.assign(size=FRAME["size"].mask(FRAME["size"].isna()))) == same
+    zero, minus = FRAME.assign(count=0.0), FRAME.assign(count=-0.0)
+    assert fingerprint(zero) == fingerprint(minus)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        FRAME[::-1],
+        FRAME[:3],
+        FRAME.rename(columns={"size": "sizes"}),
+        FRAME[["count", "size", "city", "open", "kind"]],
+        FRAME.assign(size=[1.5, 0, 3.0, -2.0]),
+        FRAME.assign(city=["Köln", "Bonn", "", "Köln"]),
+        FRAME.assign(city=["Köln", None, "Bonn", "Köln"]),
+        FRAME.assign(kind=["a", "b", "a", "a"]),
+        FRAME.assign(kind=["b", "a", "b", "a"]),
+        FRAME.astype({"count": "category"}),
+    ],
+)
+def test_the_fingerprint_sees_every_change(changed):
+    assert fingerprint(changed) != fingerprint(FRAME)
+
+
+@given(st.lists(st.text(min_size=1, max_size=3), min_size=2, max_size=6), st.data())
+def test_names_run_together_are_told_apart(values, data):
+    other = data.draw(st.permutations(values))
+    kinds = ["a", "b"] * len(values)
+    first, second = (
+        pd.DataFrame({"x": (v * 2)[: len(values)], "kind": kinds[: len(values)]})
+        for v in (values, other)
+    )
+    tables = [Table("t", frame[["x"]], frame["kind"]) for frame in (first, second)]
+    assert (tables[0].fingerprint == tables[1].fingerprint) == (values == other)
+
+
+def test_dates_count_by_the_moment_they_mean():
+    moments = pd.to_datetime(["2020-01-01", "2020-01-02", None, "2020-01-03"])
+    plain = FRAME.assign(when=moments)
+    seconds = FRAME.assign(when=moments.astype("datetime64[s]"))
+    zoned = FRAME.assign(when=moments.tz_localize("UTC").tz_convert("Asia/Tokyo"))
+    assert fingerprint(plain) == fingerprint(seconds) == fingerprint(zoned)
+    assert fingerprint(FRAME.assign(when=moments + pd.Timedelta("1ns"))) != fingerprint(plain)
+
+
+def test_the_fingerprint_is_pinned():
+    # A change here makes every stored result look as if it came from another table.
+    assert fingerprint(FRAME)[:16] == "6d20591fda52b9b4"
+
+
+def test_rows_are_taken_by_position():
+    table = make_table("t", FRAME, "kind")
+    taken = table.rows([3, 0])
+    assert taken.X["count"].tolist() == [4, 1]
+    assert taken.y.tolist() == ["b", "a"]
+    assert taken.name == "t"

@@ -1,0 +1,202 @@
+import errno
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from cocoloss.exceptions import CoCoError
+from cocoloss.files import check_can_write, write_whole
+
+
+def write(path, text="new"):
+    with write_whole(path) as aside:
+        aside.write_text(text)
+
+
+def test_a_file_that_is_there_is_replaced(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    write(path)
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_whatever_stops_the_writer_the_old_file_stays_and_nothing_else(tmp_path, error):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def interrupted():
+        with write_whole(path) as aside:
+            aside.write_text("half")
+            raise error
+
+    with pytest.raises(error):
+        interrupted()
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_a_full_disk_is_one_clear_line(tmp_path):
+    def full():
+        with write_whole(tmp_path / "a.txt"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(CoCoError, match=r"cannot write .*a\.txt: the disk is full; free"):
+        full()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_a_device_that_is_really_full_is_told_so(tmp_path):
+    def full():
+        with write_whole(tmp_path / "a.txt"), open("/dev/full", "w") as file:  # noqa: PTH123
+            file.write("x" * 100_000)
+
+    with pytest.raises(CoCoError, match="the disk is full"):
+        full()
+
+
+def test_a_folder_and_a_missing_folder_are_told(tmp_path):
+    with pytest.raises(CoCoError, match="it is a folder; add a file name"):
+        write(tmp_path)
+    with pytest.raises(CoCoError, match=r"there is no folder .*nowhere; make it first"):
+        write(tmp_path / "nowhere" / "a.txt")
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_what_may_not_be_written_is_told(tmp_path, monkeypatch, what):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    locked = path if what == "file" else tmp_path
+    # The superuser may write anywhere, so the answer of the system is given here.
+    monkeypatch.setattr(os, "access", lambda p, mode: os.fspath(p) != os.fspath(locked))
+    with pytest.raises(CoCoError, match="read-only"):
+        write(path)
+    assert path.read_text() == "old"
+
+
+def test_a_link_keeps_pointing_where_it_pointed(tmp_path):
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
+    write(tmp_path / "link.txt")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+
+
+def test_the_file_has_the_permissions_that_the_user_asked_for(tmp_path):
+    old = os.umask(0o027)
+    try:
+        write(tmp_path / "a.txt")
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664])
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path, mode):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    path.chmod(mode)
+    with write_whole(path) as aside:
+        aside.write_text("new")
+        assert stat.S_IMODE(aside.stat().st_mode) == mode  # nobody else may read it meanwhile
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_a_pipe_is_written_into_and_stays_a_pipe(tmp_path):
+    path = tmp_path / "pipe.txt"
+    os.mkfifo(path)
+    read = []
+    reader = threading.Thread(target=lambda: read.append(path.read_text()))
+    reader.start()
+    write(path, "all of it")
+    reader.join(10)
+    assert read == ["all of it"]
+    assert path.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe.txt"]
+
+
+def test_a_device_stays_a_device(tmp_path):
+    path = tmp_path / "null"
+    try:
+        os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 3))  # what /dev/null is
+        path.write_text("")
+    except PermissionError:
+        pytest.skip("devices are made and opened by the superuser only")
+    write(path)
+    assert path.is_char_device()
+
+
+def test_a_socket_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("s")
+        with pytest.raises(CoCoError, match="it is no file"):
+            write(Path("s"))
+        assert Path("s").is_socket()
+
+
+def test_what_the_shell_has_opened_is_added_to(tmp_path):
+    out = tmp_path / "out.txt"
+    code = (
+        "from cocoloss.files import write_whole\n"
+        "with write_whole('/dev/stdout') as aside:\n    aside.write_text('new')\n"
+    )
+    out.write_text("before ")
+    with out.open("a") as file:
+        subprocess.run([sys.executable, "-c", code], stdout=file, check=True)
+    assert out.read_text() == "before new"
+    piped = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert piped.stdout == b"new"
+
+
+def test_a_link_into_a_missing_folder_is_told_beforehand(tmp_path):
+    (tmp_path / "link.txt").symlink_to(tmp_path / "nowhere" / "a.txt")
+    with pytest.raises(CoCoError, match=r"link\.txt: there is no folder .*nowhere; make it first"):
+        check_can_write(tmp_path / "link.txt")
+    (tmp_path / "nowhere").mkdir()
+    write(tmp_path / "link.txt")
+    assert (tmp_path / "nowhere" / "a.txt").read_text() == "new"
+
+
+def test_names_that_no_file_has_are_told(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    for name, why in [
+        ("x" * 300, "the name is too long"),
+        ("x\0y", "the name holds a NUL"),
+        ("a", "it is a link that leads to itself"),
+    ]:
+        with pytest.raises(CoCoError, match=f"cannot write .*: {why}; choose"):
+            check_can_write(tmp_path / name)
+
+
+def test_a_folder_that_may_not_be_entered_is_told(tmp_path, monkeypatch):
+    def closed(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_dir", closed)  # the superuser may enter everywhere
+    with pytest.raises(CoCoError, match=r"cannot write .*a\.txt: permission denied; choose"):
+        check_can_write(tmp_path / "a.txt")
+
+
+def test_a_kill_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    code = (
+        "import sys, time\nfrom cocoloss.files import write_whole\n"
+        f"with write_whole({str(path)!r}) as aside:\n"
+        "    aside.write_text('half')\n    print('writing', flush=True)\n    time.sleep(60)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"writing\n"
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert path.read_text() == "old"
