@@ -300,7 +300,7 @@ def untimed(text):
             return {k: pruned(v) for k, v in value.items() if "seconds" not in k}
         return [pruned(v) for v in value] if isinstance(value, list) else value
 
-    return pruned(json.loads(text)) if text[:1] in "[{" else text
+    return pruned(json.loads(text)) if text.startswith(("[", "{")) else text
 
 
 def cases(folder, only):
