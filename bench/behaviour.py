@@ -271,7 +271,8 @@ def benchmark():
             run("bench", "run", spec.name, "--store", "s.sqlite", "--workers", 0, cwd=where)
             run("bench", "export", "s.sqlite", "--tasks", "--out", "t.parquet", cwd=where)
             frame = pd.read_parquet(Path(where) / "t.parquet")
-            for (dataset, model), rows in frame.groupby(["dataset", "model"], dropna=False):
+            frame = frame[frame["dataset"] != ""]  # those are of the run itself
+            for (dataset, model), rows in frame.groupby(["dataset", "model"]):
                 lines = sorted(
                     str([untimed(row[name]) for name in KEPT]) for _, row in rows.iterrows()
                 )
