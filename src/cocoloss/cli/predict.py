@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cocoloss.cli import options, saying
+from cocoloss.cli import messages, options
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,7 +162,7 @@ def _answer_rows(
             copied = copy.set_axis(part.index)
             yield pd.concat([copied, answered(part)], axis=1)
 
-    with saying.notes_for_warnings(advice=saying.ADVICE):
+    with messages.notes_for_warnings(advice=messages.ADVICE):
         if out is None:
             for i, part in enumerate(answers()):
                 click.echo(part.to_csv(index=False, header=i == 0), nl=False)
@@ -186,9 +186,11 @@ def _check_asked(classifier: Any, needs: list[tuple[str, str]], twice: set[str])
 def _note_what_tells_nothing(coverage: "Coverage") -> None:
     if coverage.unknown:
         shown = [f"{name} (such as {value!r})" for name, value in coverage.unknown.items()]
-        saying.note(f"no row has a category that training had: {saying.some_of(shown)}")
+        messages.note(f"no row has a category that training had: {messages.listed(shown)}")
     if coverage.empty and coverage.n_rows > 1:  # a gap in a single row is nothing special
-        saying.note(f"no row has a value of what the model uses: {saying.some_of(coverage.empty)}")
+        messages.note(
+            f"no row has a value of what the model uses: {messages.listed(coverage.empty)}"
+        )
 
 
 def _ahead(parts: Iterator[Part]) -> Iterator[Part]:
@@ -221,8 +223,8 @@ def _kinds_of_columns(
         lacking = [repr(name) for name in wanted if name not in names]
         if lacking:
             raise CoCoError(
-                f"{file} lacks columns that {why}: {saying.some_of(lacking)}; "
-                f"it has {saying.some_of(names)}"
+                f"{file} lacks columns that {why}: {messages.listed(lacking)}; "
+                f"it has {messages.listed(names)}"
             )
     return kinds
 

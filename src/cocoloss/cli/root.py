@@ -41,7 +41,7 @@ ARGUMENTS = {  # of read_table, in its messages -> what says the same here
     r"\bname its (separator|encoding)\b": r"name it by --\1",
 }
 INTERRUPTED = 130  # what shells expect after Ctrl-C
-TERMINATED = 143  # and after a plain kill
+TERMINATED = 143  # and after SIGTERM
 
 
 class OneLineErrors(click.Group):
@@ -68,18 +68,17 @@ class OneLineErrors(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Say which command was meant if there is none of the name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches  # noqa: PLC0415 - after a slip only
+            from cocoloss._checks import did_you_mean  # noqa: PLC0415 - after a slip only
 
-            near = get_close_matches(args[0], COMMANDS, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COMMANDS)}"
-            raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx)
+            hint = did_you_mean(args[0], COMMANDS) or f"; there are {', '.join(COMMANDS)}"
+            raise click.UsageError(f"no command {args[0]!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command; whatever it refuses is one line on standard error."""
         killed: list[int] = []
         try:
-            with _ended_like_ctrl_c(killed):
+            with _stopped_by_sigterm(killed):
                 code = super().main(*args, **options | {"standalone_mode": False})
         except NO_COMMAND as error:
             click.echo(error.format_message())
@@ -104,8 +103,8 @@ class OneLineErrors(click.Group):
 
 
 @contextmanager
-def _ended_like_ctrl_c(killed: list[int]) -> Iterator[None]:
-    """Let a plain kill (SIGTERM) stop a command as Ctrl-C does, and remember that it came."""
+def _stopped_by_sigterm(killed: list[int]) -> Iterator[None]:
+    """Let SIGTERM stop a command as Ctrl-C does, and remember that it came."""
     mine = threading.current_thread() is threading.main_thread()
     if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield  # whoever runs us has other plans

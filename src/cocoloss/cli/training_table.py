@@ -1,19 +1,21 @@
-"""A table with its target, as the commands that learn read it: what is asked, and what is read."""
+"""A table to learn from: its file and the options that say how to read it, and what was read."""
 
 import functools
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from cocoloss.cli.messages import ADVICE, listed, note, notes_for_warnings
 from cocoloss.cli.options import Command, check_is_no_model, combined, table_with_gaps
-from cocoloss.cli.saying import ADVICE, note, notes_for_warnings, some_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Labelled(NamedTuple):
+@dataclass(frozen=True)
+class TrainingTable:
     """A table with its target.
 
     Attributes
@@ -35,7 +37,7 @@ class Labelled(NamedTuple):
     name: str
     preprocess: Any = "auto"
     n_left_out: int = 0
-    left_out: dict[str, str] = {}  # noqa: RUF012 - of a tuple, whose parts nobody changes
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def settled(self) -> "pd.DataFrame":
         """Return the columns with their kinds decided, so that no part is read differently."""
@@ -44,7 +46,8 @@ class Labelled(NamedTuple):
         return cast("pd.DataFrame", settle_kinds(self.X, make_preprocessor(self.preprocess)))
 
 
-class LabelledFile(NamedTuple):
+@dataclass(frozen=True)
+class TrainingFile:
     """A file, its target, and what the user says of both.
 
     Attributes
@@ -72,7 +75,7 @@ class LabelledFile(NamedTuple):
     day_first: bool | None
     use: tuple[str, ...] = ()
 
-    def read(self) -> Labelled:
+    def read(self) -> TrainingTable:
         """Return the table and its target; say what was read."""
         from cocoloss.columns import TablePreprocessor  # noqa: PLC0415
         from cocoloss.exceptions import CoCoError  # noqa: PLC0415
@@ -90,20 +93,19 @@ class LabelledFile(NamedTuple):
             lacking = [name for name in names if name not in frame.columns]
             if lacking:
                 raise CoCoError(
-                    f"{file} has no column {lacking[0]!r} to {what}; it has "
-                    f"{some_of(frame.columns)}"
+                    f"{file} has no column {lacking[0]!r} to {what}; it has {listed(frame.columns)}"
                 )
         X, y = split_target(frame.drop(columns=list(drop)), target, missing="drop")
         counters = [name for name in find_counters(frame) if name in X and name not in self.use]
         if counters:
             if len(counters) == len(X.columns):
                 raise CoCoError(
-                    f"{file} has no column beside {target!r} but {some_of(counters)}, which counts "
+                    f"{file} has no column beside {target!r} but {listed(counters)}, which counts "
                     f"the rows; say --use COLUMN to learn from it"
                 )
             X = X.drop(columns=counters)
             note(
-                f"left out, as it only counts the rows: {some_of(counters)}; say --use COLUMN to "
+                f"left out, as it only counts the rows: {listed(counters)}; say --use COLUMN to "
                 f"learn from it"
             )
         if len(y) < len(frame):
@@ -111,14 +113,14 @@ class LabelledFile(NamedTuple):
         written = find_writing(file, **how, text=[target, *drop, *categorical])
         if written.codes:
             note(
-                f"read as numbers, though some begin with 0: {some_of(written.codes)}; say "
+                f"read as numbers, though some begin with 0: {listed(written.codes)}; say "
                 f"--categorical COLUMN if they are codes, --drop COLUMN if they only name the rows"
             )
         named = [name for name in find_identifiers(X) if name not in written.codes]
         if named:
             note(
                 f"used as numbers, though no two are equal and the name is that of an identifier: "
-                f"{some_of(named)}; say --drop COLUMN if they only name the rows"
+                f"{listed(named)}; say --drop COLUMN if they only name the rows"
             )
         given: dict[str, Any] = {"categorical_features": categorical, "day_first": self.day_first}
         if written.decimal == "," or how.get("decimal"):
@@ -126,10 +128,10 @@ class LabelledFile(NamedTuple):
         given = {name: value for name, value in given.items() if value not in ([], None)}
         preprocess = TablePreprocessor(**given) if given else "auto"
         left_out = dict.fromkeys(counters, "counts the rows")
-        return Labelled(X, y, file.name, preprocess, len(frame) - len(y), left_out)
+        return TrainingTable(X, y, file.name, preprocess, len(frame) - len(y), left_out)
 
 
-def labelled_file(command: Command) -> Command:
+def training_file(command: Command) -> Command:
     """Add FILE, --target and what can be said of columns: the one argument ``source``."""
 
     @functools.wraps(command)
@@ -143,7 +145,7 @@ def labelled_file(command: Command) -> Command:
         use: tuple[str, ...],
         **rest: Any,
     ) -> Any:
-        source = LabelledFile(file, target, drop, how, categorical, day_first, use)
+        source = TrainingFile(file, target, drop, how, categorical, day_first, use)
         return command(source=source, **rest)
 
     added = (
