@@ -39,8 +39,8 @@ def say_left_out(plan: "Plan") -> None:
     idle = trials_of_nobody(plan.spec)
     if idle:
         messages.note(
-            f"{plan.spec.where}: tuning.trials has {messages.listed(idle)}, not in models.names: "
-            f"no effect"
+            f"{plan.spec.where}: tuning.trials has {messages.listed(idle)}, not among "
+            f"models.names: no effect"
         )
 
 

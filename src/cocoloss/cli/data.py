@@ -70,14 +70,17 @@ def get_tables(source: str, names: tuple[str, ...]) -> None:
 @click.pass_context
 def check_all(ctx: click.Context, source: str, names: tuple[str, ...], as_json: bool) -> None:
     """Read tables and say what they are; the exit code is 1 if one cannot be used."""
-    from cocoloss.tables import check_tables, load_source  # noqa: PLC0415 - heavy
+    from cocoloss._checks import counted  # noqa: PLC0415 - heavy
+    from cocoloss.tables import check_tables, load_source  # noqa: PLC0415
 
     tables = load_source(source)
     checks = []
     for check in _with_notes(check_tables(tables, names or None)):
         checks.append(asdict(check))
         if check.n_left_out:
-            messages.note(f"{check.name}: left out {_rows(check.n_left_out)} without a class")
+            messages.note(
+                f"{check.name}: left out {counted(check.n_left_out, 'row')} without a class"
+            )
         if not as_json:
             click.echo(_line(check))
     if as_json:
@@ -94,10 +97,6 @@ def _with_notes(checks: Iterator[Any]) -> Iterator[Any]:
         if check is None:
             return
         yield check
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} {'row' if count == 1 else 'rows'}"
 
 
 def _line(check: Any) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from cocoloss.cli import messages, options
-from cocoloss.cli.evaluate import CHOICES, as_plain, run, show
+from cocoloss.cli.evaluate import CHOICES, as_json_values, run, show
 from cocoloss.cli.options import EPOCHS, SEED, Training
 
 SETS = {"breast cancer": "load_breast_cancer", "digits": "load_digits"}
@@ -50,7 +50,7 @@ def demo(out: Path, folds: int, epochs: int | None, seed: int, as_json: bool) ->
             record = record_fit(estimator, X, y, data_name=name, random_state=seed)
         page = out / f"{name.replace(' ', '-')}.html"
         write_run_report(record, page)
-        results[name] = {"models": as_plain(evaluations), "page": str(page)}
+        results[name] = {"models": as_json_values(evaluations), "page": str(page)}
         if not as_json:
             show(evaluations, f"{name}: {len(X):,} rows, {X.shape[1]} columns", "uniform")
             click.echo(f"How CoCo learns it: {page}\n")

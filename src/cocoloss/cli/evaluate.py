@@ -71,7 +71,7 @@ def evaluate(
         evaluations = run(X, y, models or CHOICES, folds, priors, epochs, seed)
     _note_few_rows(y.value_counts(), folds, len(evaluations[0].folds["accuracy"]))
     if as_json:
-        messages.print_json(as_plain(evaluations))
+        messages.print_json(as_json_values(evaluations))
     else:
         show(evaluations, f"{table.name}: {len(X):,} rows, {source.target}", priors)
 
@@ -154,7 +154,7 @@ def _turns(n_models: int) -> Iterator[Callable[[str], None]]:
         yield lambda model: progress.update(task, advance=1, description=NAMES[model])
 
 
-def as_plain(evaluations: "list[Evaluation]") -> list[dict[str, Any]]:
+def as_json_values(evaluations: "list[Evaluation]") -> list[dict[str, Any]]:
     """Return what machines read: means, and every fold."""
     return [
         {
@@ -170,20 +170,17 @@ def as_plain(evaluations: "list[Evaluation]") -> list[dict[str, Any]]:
 def show(evaluations: "list[Evaluation]", title: str, priors: str) -> None:
     """Print the table; the best of each column is bold, and what it means stands below."""
     import numpy as np  # noqa: PLC0415 - heavy
-    from rich.console import Console  # noqa: PLC0415
     from rich.measure import Measurement  # noqa: PLC0415
 
     shown = [m for m in COLUMNS if any(np.isfinite(e.mean(m)) for e in evaluations)]
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=160)  # a file or a pipe has no width of its own
+    console = messages.console()
     between = " ± " if messages.can_print("±") else " +- "
     tables = [_table(evaluations, [*shown, SECONDS], title, between)]
     unbounded = console.options.update(width=UNBOUNDED)
     if Measurement.get(console, unbounded, tables[0]).maximum > console.width:  # nothing is cut
-        answers = [*(m for m in shown if m not in GEOMETRY), SECONDS]
+        quality = [*(m for m in shown if m not in GEOMETRY), SECONDS]
         geometry = [m for m in shown if m in GEOMETRY]
-        halves = [(answers, title)] + ([(geometry, None)] if geometry else [])
+        halves = [(quality, title)] + ([(geometry, None)] if geometry else [])
         tables = [_table(evaluations, half, above, between) for half, above in halves]
     n_folds = len(evaluations[0].folds["accuracy"])
     alike = "count alike for every model" if priors == "uniform" else "count as often as they occur"

@@ -1,5 +1,6 @@
 """``cocoloss fit``: a table in, a model file out."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def fit(source: TrainingFile, training: Training, out: Path, tune: int, as_json:
     )
     started = time.perf_counter()
     tuned: dict[str, Any] | None = None
-    with messages.notes_for_warnings(advice=messages.ADVICE, but=messages.LEFT_OUT):  # told below
+    with messages.notes_for_warnings(advice=messages.ADVICE, but=messages.LEFT_OUT):  # listed below
         if tune:
             tuned = _tune(estimator, table, tune, training.seed)
             estimator.set_params(**tuned["params"])
@@ -114,34 +115,25 @@ def _counts(y: Any) -> tuple[list[str], list[int]]:
     return [str(label) for label in labels.tolist()], counts.tolist()
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _counted_kinds(kinds: list[str]) -> str:
-    """Return such as ``3 numbers, 1 date``, in the order in which they first come."""
-    plurals = {"category": "categories"}
-    parts = []
-    for kind in dict.fromkeys(kinds):
-        count = kinds.count(kind)
-        parts.append(f"{count:,} {kind if count == 1 else plurals.get(kind, f'{kind}s')}")
-    return ", ".join(parts)
-
-
 def _print(facts: dict[str, Any]) -> None:
+    from cocoloss._checks import counted  # noqa: PLC0415 - heavy
+
     dropped = facts["dropped_columns"]
+    kinds = Counter(facts["kinds"].values())  # in the order in which they first come
+    plurals = {"category": "categories"}
     classes = messages.listed(f"{name} ({count:,})" for name, count in facts["classes"].items())
     click.echo(f"rows      {facts['rows']:,}")
     used = facts["columns"] - len(dropped)
-    click.echo(f"columns   {used:,} used, as {_many(facts['features'], 'input')}")
-    click.echo(f"          {_counted_kinds(list(facts['kinds'].values()))}")
+    click.echo(f"columns   {used:,} used, as {counted(facts['features'], 'input')}")
+    of_kind = [counted(n, kind, plurals.get(kind, "")) for kind, n in kinds.items()]
+    click.echo(f"          {', '.join(of_kind)}")
     if dropped:
         click.echo(
             f"          left out: {messages.listed(f'{n} ({why})' for n, why in dropped.items())}"
         )
     click.echo(f"classes   {classes}")
     click.echo(
-        f"trained   {_many(facts['members'], 'network')}, {_many(facts['epochs'], 'epoch')}, "
+        f"trained   {counted(facts['members'], 'network')}, {counted(facts['epochs'], 'epoch')}, "
         f"{facts['seconds']:.1f} s"
     )
     if "tuned" in facts:
