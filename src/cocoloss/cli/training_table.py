@@ -1,6 +1,6 @@
 """A table to learn from: its file and the options that say how to read it, and what was read."""
 
-import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from cocoloss.cli.messages import ADVICE, listed, note, notes_for_warnings
-from cocoloss.cli.options import Command, check_is_no_model, combined, table_with_gaps
+from cocoloss.cli.options import check_is_no_model, packed, table_with_gaps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,89 +76,104 @@ class TrainingFile:
     use: tuple[str, ...] = ()
 
     def read(self) -> TrainingTable:
-        """Return the table and its target; say what was read."""
-        from cocoloss.columns import TablePreprocessor  # noqa: PLC0415
+        """Return the table and its target; note what the user may want otherwise."""
         from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-        from cocoloss.tables import find_writing, read_table, split_target  # noqa: PLC0415 - heavy
-        from cocoloss.tables.identifiers import find_counters, find_identifiers  # noqa: PLC0415
+        from cocoloss.tables import open_table, split_target  # noqa: PLC0415 - heavy
 
-        file, target, drop, how = self.file, self.target, self.drop, self.how
-        check_is_no_model(file)
-        categorical = [name for name in self.categorical if name not in drop]
+        target = self.target
+        check_is_no_model(self.file)
+        categorical = [name for name in self.categorical if name not in self.drop]
         if target in categorical:
             raise CoCoError(f"--categorical {target}: that is the target, whose values are classes")
         with notes_for_warnings(advice=ADVICE):
-            frame = read_table(file, text=categorical, **how)  # text as for predict: 007 is not 7
-        for what, names in (("drop", drop), ("use", self.use)):
+            # Categories are text, as they are for `predict`: 007 is not 7.
+            table = open_table(self.file, text=categorical, **self.how)
+            frame = table.read()
+        self._check_columns(frame)
+        X, y = split_target(frame.drop(columns=list(self.drop)), target, missing="drop")
+        counters = self._counters(frame, X)
+        X = X.drop(columns=counters)
+        n_left_out = len(frame) - len(y)
+        if n_left_out:
+            note(f"left out {n_left_out:,} rows whose {target} is not known")
+        table = table.with_options(text=[target, *self.drop, *categorical])
+        _note_codes_and_identifiers(X, table.codes)
+        decimal = table.decimal if table.decimal == "," or self.how.get("decimal") else None
+        given = {
+            "categorical_features": categorical or None,
+            "day_first": self.day_first,
+            "decimal": decimal,
+        }
+        return TrainingTable(
+            X,
+            y,
+            self.file.name,
+            _preprocess({name: value for name, value in given.items() if value is not None}),
+            n_left_out,
+            dict.fromkeys(counters, "counts the rows"),
+        )
+
+    def _check_columns(self, frame: "pd.DataFrame") -> None:
+        from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+
+        for what, names in (("drop", self.drop), ("use", self.use)):
             lacking = [name for name in names if name not in frame.columns]
             if lacking:
                 raise CoCoError(
-                    f"{file} has no column {lacking[0]!r} to {what}; it has {listed(frame.columns)}"
+                    f"{self.file} has no column {lacking[0]!r} to {what}; it has "
+                    f"{listed(frame.columns)}"
                 )
-        X, y = split_target(frame.drop(columns=list(drop)), target, missing="drop")
+
+    def _counters(self, frame: "pd.DataFrame", X: "pd.DataFrame") -> list[str]:
+        """Return the columns that only count the rows, and say that they are left out."""
+        from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+        from cocoloss.tables.identifiers import find_counters  # noqa: PLC0415
+
         counters = [name for name in find_counters(frame) if name in X and name not in self.use]
+        if counters and len(counters) == len(X.columns):
+            raise CoCoError(
+                f"{self.file} has no column beside {self.target!r} but {listed(counters)}, which "
+                f"counts the rows; say --use COLUMN to learn from it"
+            )
         if counters:
-            if len(counters) == len(X.columns):
-                raise CoCoError(
-                    f"{file} has no column beside {target!r} but {listed(counters)}, which counts "
-                    f"the rows; say --use COLUMN to learn from it"
-                )
-            X = X.drop(columns=counters)
             note(
                 f"left out, as it only counts the rows: {listed(counters)}; say --use COLUMN to "
                 f"learn from it"
             )
-        if len(y) < len(frame):
-            note(f"left out {len(frame) - len(y):,} rows whose {target} is not known")
-        written = find_writing(file, **how, text=[target, *drop, *categorical])
-        if written.codes:
-            note(
-                f"read as numbers, though some begin with 0: {listed(written.codes)}; say "
-                f"--categorical COLUMN if they are codes, --drop COLUMN if they only name the rows"
-            )
-        named = [name for name in find_identifiers(X) if name not in written.codes]
-        if named:
-            note(
-                f"used as numbers, though no two are equal and the name is that of an identifier: "
-                f"{listed(named)}; say --drop COLUMN if they only name the rows"
-            )
-        given: dict[str, Any] = {"categorical_features": categorical, "day_first": self.day_first}
-        if written.decimal == "," or how.get("decimal"):
-            given["decimal"] = written.decimal
-        given = {name: value for name, value in given.items() if value not in ([], None)}
-        preprocess = TablePreprocessor(**given) if given else "auto"
-        left_out = dict.fromkeys(counters, "counts the rows")
-        return TrainingTable(X, y, file.name, preprocess, len(frame) - len(y), left_out)
+        return counters
 
 
-def training_file(command: Command) -> Command:
-    """Add FILE, --target and what can be said of columns: the one argument ``source``."""
+def _note_codes_and_identifiers(X: "pd.DataFrame", codes: Sequence[str]) -> None:
+    from cocoloss.tables.identifiers import find_identifiers  # noqa: PLC0415 - heavy
 
-    @functools.wraps(command)
-    def wrapper(
-        file: Path,
-        target: str,
-        drop: tuple[str, ...],
-        how: dict[str, Any],
-        categorical: tuple[str, ...],
-        day_first: bool | None,
-        use: tuple[str, ...],
-        **rest: Any,
-    ) -> Any:
-        source = TrainingFile(file, target, drop, how, categorical, day_first, use)
-        return command(source=source, **rest)
+    if codes:
+        note(
+            f"read as numbers, though some begin with 0: {listed(codes)}; say "
+            f"--categorical COLUMN if they are codes, --drop COLUMN if they only name the rows"
+        )
+    named = [name for name in find_identifiers(X) if name not in codes]
+    if named:
+        note(
+            f"used as numbers, though no two are equal and the name is that of an identifier: "
+            f"{listed(named)}; say --drop COLUMN if they only name the rows"
+        )
 
-    added = (
+
+def _preprocess(arguments: dict[str, Any]) -> Any:
+    """Return the argument ``preprocess`` of an estimator that reads columns as the user says."""
+    from cocoloss.columns import TablePreprocessor  # noqa: PLC0415 - heavy
+
+    return TablePreprocessor(**arguments) if arguments else "auto"
+
+
+training_file = packed(  # FILE, --target and what can be said of columns
+    "source",
+    TrainingFile,
+    [
+        table_with_gaps,
+        click.option("--target", required=True, metavar="COLUMN", help="The column to predict."),
         click.option(
-            "--day-first/--month-first",
-            default=None,
-            help="What comes first in dates such as 01/02/2024, where no number above 12 tells.",
-        ),
-        click.option(
-            "--categorical",
-            multiple=True,
-            metavar="COLUMN",
-            help="Take a column for categories, though it holds numbers; repeatable.",
+            "--drop", multiple=True, metavar="COLUMN", help="Leave a column out; repeatable."
         ),
         click.option(
             "--use",
@@ -167,9 +182,15 @@ def training_file(command: Command) -> Command:
             help="Learn from a column though it only counts the rows; repeatable.",
         ),
         click.option(
-            "--drop", multiple=True, metavar="COLUMN", help="Leave a column out; repeatable."
+            "--categorical",
+            multiple=True,
+            metavar="COLUMN",
+            help="Take a column for categories, though it holds numbers; repeatable.",
         ),
-        click.option("--target", required=True, metavar="COLUMN", help="The column to predict."),
-        table_with_gaps,
-    )
-    return combined(cast("Command", wrapper), added)
+        click.option(
+            "--day-first/--month-first",
+            default=None,
+            help="What comes first in dates such as 01/02/2024, where no number above 12 tells.",
+        ),
+    ],
+)
