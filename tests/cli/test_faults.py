@@ -131,7 +131,7 @@ def test_what_a_head_has_not_is_told_before_the_work(refused, table, tmp_path):
 def test_places_that_cannot_be_written_are_told_before_the_work(
     refused, table, model, tmp_path, command, monkeypatch
 ):
-    monkeypatch.setattr("cocoloss.tables.read_table", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("cocoloss.tables.open_table", lambda *_, **__: 1 / 0)
     monkeypatch.setattr("cocoloss.tables.iter_tables", lambda *_, **__: 1 / 0)
     first = [model, table] if command in {"predict", "embed"} else [table, "--target", "kind"]
     suffix = {"fit": ".coco", "report": ".html"}.get(command, ".csv")
@@ -260,6 +260,6 @@ def test_a_reader_that_has_seen_enough_is_no_error(table, model):
 
 
 def test_what_nobody_foresaw_is_one_line_too(refused, table, monkeypatch):
-    monkeypatch.setattr("cocoloss.tables.read_table", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("cocoloss.tables.open_table", lambda *_, **__: 1 / 0)
     line = refused("evaluate", table, "--target", "kind")
     assert "ZeroDivisionError: division by zero (COCOLOSS_TRACEBACK=1 shows where" in line

@@ -6,7 +6,6 @@ help is there at once.
 
 import importlib
 import os
-import re
 import signal
 import sys
 import threading
@@ -34,12 +33,6 @@ COMMANDS = {
 TRACEBACK = "COCOLOSS_TRACEBACK"
 # A group without a command, whose message is its help; click 8.1 prints that by itself.
 NO_COMMAND: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
-ARGUMENTS = {  # of read_table, in its messages -> what says the same here
-    r"separator='([^'\\]+)'": r"--separator '\1'",
-    r"header=False \(--no-header\)": "--no-header",
-    r"header=True\b": "--header",
-    r"\bname its (separator|encoding)\b": r"name it by --\1",
-}
 INTERRUPTED = 130  # what shells expect after Ctrl-C
 TERMINATED = 143  # and after SIGTERM
 
@@ -89,7 +82,7 @@ class OneLineErrors(click.Group):
         except click.ClickException as error:
             _end(error.format_message(), error.exit_code)
         except CoCoError as error:
-            _end(_in_options(str(error)), 1)
+            _end(str(error), 1)
         except (KeyboardInterrupt, click.Abort):
             code = TERMINATED if killed else INTERRUPTED
             _end("stopped; nothing was left half-written", code, label="")
@@ -119,13 +112,6 @@ def _stopped_by_sigterm(killed: list[int]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _in_options(message: str) -> str:
-    """Return a message with the command line's options in place of Python's arguments."""
-    for pattern, option in ARGUMENTS.items():
-        message = re.sub(pattern, option, message)
-    return message
 
 
 def _end(message: str, code: int, label: str = "error: ") -> NoReturn:
