@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cocoloss._checks import is_sparse
-from cocoloss.columns.refusals import check_is_table, is_polars
+from cocoloss.columns.frames import check_is_table, is_polars
 from cocoloss.exceptions import CoCoError
 
 

@@ -10,8 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from cocoloss.columns.refusals import is_polars
-from cocoloss.columns.tables import Table, read_table
+from cocoloss.columns.frames import Table, is_polars, read_table
 
 # What pandas calls the contents of a column of objects -> how they are read.
 NUMBER, TIME, DURATION, OTHER = "number", "time", "duration", "other"
@@ -52,7 +51,9 @@ def row_codes(X: Any, reader: str) -> NDArray[np.uint64]:
 
 
 def _columns(table: Table) -> list[Any]:
-    return list(table.block.T) if table.block is not None else table.series
+    if table.block is not None:
+        return list(table.block.T)
+    return [column.series for column in table.columns]
 
 
 def _column_codes(column: Any) -> NDArray[np.uint64]:

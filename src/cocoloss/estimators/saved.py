@@ -7,18 +7,18 @@ half of each which answers, without scikit-learn and in a third of the time.
 import os
 import warnings
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from cocoloss._late import LateNames
 from cocoloss.columns.categories import OneHot
-from cocoloss.columns.encoder import TableEncoder
-from cocoloss.columns.floats import FloatEncoder
-from cocoloss.columns.quantities import QUANTITIES
-from cocoloss.columns.scaling import NumberScaler
+from cocoloss.columns.column_kinds import ColumnOptions
+from cocoloss.columns.encoder import FloatEncoder, TableEncoder
+from cocoloss.columns.frames import Header
+from cocoloss.columns.numbers import NumberScaler
 from cocoloss.estimators.answers import HiddenLayerAnswers, MemberAnswers
 from cocoloss.estimators.archive import brief, read_archive
 from cocoloss.estimators.plain import Classes, unpack
@@ -36,8 +36,12 @@ ANSWERING: Classes = LateNames(
         "CoCoClassifier": MemberAnswers,
         "DotRegressionClassifier": MemberAnswers,
         "CrossEntropyClassifier": HiddenLayerAnswers,
-        "TablePreprocessor": TableEncoder,
-        "FloatConverter": FloatEncoder,
+        "TablePreprocessor": SimpleNamespace,  # of which only the encoder is kept
+        "FloatConverter": SimpleNamespace,
+        "TableEncoder": TableEncoder,
+        "FloatEncoder": FloatEncoder,
+        "Header": Header,
+        "ColumnOptions": ColumnOptions,
         "NumberScaler": NumberScaler,
         "OneHot": OneHot,
         "GaussianHead": GaussianAnswers,
@@ -87,6 +91,8 @@ def read_saved(path: str | os.PathLike[str], classes: Classes) -> Any:
     archive = read_archive(path, version=VERSION)
     try:
         model = unpack(archive.document, archive.arrays, classes)
+        if isinstance(model.preprocessor_, SimpleNamespace):
+            model.preprocessor_ = model.preprocessor_.encoder_
         _check_sizes(model)
         _try_once(model)
     except (Exception, RecursionError) as error:  # the parts of a crafted file may say anything
@@ -167,24 +173,13 @@ def _check_head(head: Any, features: NDArray[Any], C: int) -> None:
 
 def _row_of_gaps(preprocessor: Any, width: int) -> Any:
     """Return one row for the preprocessing, after its sizes are known to be those of the model."""
-    if isinstance(preprocessor, FloatEncoder):
-        if preprocessor.n_features_in_ != width:
-            raise CoCoError("the preprocessing does not fit the first layer")
-        names = getattr(preprocessor, "feature_names_in_", None)
-        row = np.zeros((1, width), dtype=np.float32)
-        return row if names is None else pd.DataFrame(row, columns=names)
-    names, n = preprocessor.column_names_, preprocessor.n_features_in_
-    if preprocessor.n_features_out_ != width or not isinstance(names, list) or len(names) != n:
+    encoder = getattr(preprocessor, "encoder_", preprocessor)
+    if not isinstance(encoder, TableEncoder | FloatEncoder):
+        raise CoCoError("it has no preprocessing")
+    encoder = type(encoder).from_state(encoder.to_state())  # which checks all of its parts
+    if encoder.width != width:
         raise CoCoError("the preprocessing does not fit the first layer")
-    if len(preprocessor.get_feature_names_out()) != width:
-        raise CoCoError("the columns do not fill the first layer")
-    scaler = preprocessor.scaler_
-    n_quantities = sum(kind in QUANTITIES for kind in preprocessor.kinds_.values())
-    if any(np.shape(part) != (n_quantities,) for part in (scaler.center, scaler.scale)):
-        raise CoCoError("the scales are not those of the columns")
-    if preprocessor.matched_by_name_:
-        return pd.DataFrame([[None] * n], columns=names)
-    return np.full((1, n), np.nan)
+    return encoder.blank_row()
 
 
 def _is_head(part: Any) -> bool:

@@ -13,7 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 import cocoloss
 from cocoloss.columns import FloatConverter, TablePreprocessor
 from cocoloss.columns.categories import OneHot
-from cocoloss.columns.scaling import NumberScaler
+from cocoloss.columns.column_kinds import ColumnOptions
+from cocoloss.columns.encoder import FloatEncoder, TableEncoder
+from cocoloss.columns.frames import Header
+from cocoloss.columns.numbers import NumberScaler
 from cocoloss.estimators.archive import write_archive
 from cocoloss.estimators.plain import pack
 from cocoloss.estimators.saved import VERSION, read_saved
@@ -24,6 +27,7 @@ PARTS: dict[str, type] = {
     part.__name__: part
     for part in (
         *(TablePreprocessor, FloatConverter, NumberScaler, OneHot),
+        *(TableEncoder, FloatEncoder, Header, ColumnOptions),
         *(GaussianHead, CentroidHead, ReadoutHead, RidgeClassifier, LinearSVC, LabelBinarizer),
     )
 }
