@@ -17,11 +17,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from cocoloss._checks import RandomState
-from cocoloss.estimators.model import FittedModel
+from cocoloss.estimators.model import FittedModel, History
 from cocoloss.estimators.objective import Objective
 
 if TYPE_CHECKING:
-    from cocoloss.estimators.fit import Fitted, History
     from cocoloss.estimators.partial_fit import RecentRows
     from cocoloss.training import Callback
 
@@ -124,7 +123,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
             with steps.reported(self, job, X, y, sample_weight) as listeners:
                 heard = [*(self.callbacks or []), *listeners]
                 (trained,) = train_jobs([job], heard, verbose=self.verbose)
-                self.keep(steps.finish_job(job, trained))
+                self.keep(*steps.finish_job(job, trained))
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -134,8 +133,8 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         fitted on the last rows of each class, 5000 in all, which the estimator keeps (but no file
         that ``save`` writes). Nothing is held out, so probabilities are not calibrated.
 
-        After a ``fit`` or a ``load`` it goes on from the networks and class shares. No rows were
-        kept then, so that the first part that follows must hold rows of every class.
+        After a ``fit`` or a ``load``, which keep no rows, it goes on from the networks, the class
+        shares and the heads: these stay until there are ten new rows of every class.
 
         Class shares, for priors and for the balanced loss, are those of the rows seen so far.
 
@@ -154,16 +153,24 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         """
         from cocoloss.estimators.partial_fit import learn_part  # noqa: PLC0415 - torch, to train
 
-        self.keep(*learn_part(self, X, y, classes, sample_weight))
+        fitted, recent_rows = learn_part(self, X, y, classes, sample_weight)
+        self.keep(*fitted, recent_rows)
         return self
 
-    def keep(self, fitted: "Fitted", recent_rows: "RecentRows | None" = None) -> None:
+    def keep(
+        self,
+        model: FittedModel,
+        history: History,
+        preprocessor: Any,
+        heads: list[Any],
+        recent_rows: "RecentRows | None" = None,
+    ) -> None:
         """Become fitted: take over what :func:`cocoloss.estimators.fit.finish_job` returns."""
-        self.model_: FittedModel = fitted.model
-        self.history_: History = fitted.history
-        self.preprocessor_: Any = fitted.preprocessor
-        self.heads_: list[Any] = fitted.heads
-        self.recent_rows_: RecentRows | None = recent_rows
+        self.model_ = model
+        self.history_ = history
+        self.preprocessor_ = preprocessor
+        self.heads_ = heads
+        self.recent_rows_ = recent_rows
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row: the argmax of :meth:`predict_proba` if there is one.

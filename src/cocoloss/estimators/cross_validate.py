@@ -226,7 +226,7 @@ def _train(
             outcomes[folds[0]] = error
         return
     for i, one in zip(folds, fitted, strict=True):
-        outcomes[i].keep(one)
+        outcomes[i].keep(*one)
 
 
 def _alike(jobs: Mapping[int, Job]) -> list[list[int]]:

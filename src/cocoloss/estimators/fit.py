@@ -6,11 +6,12 @@ Nothing here changes an estimator: its arguments are read, and it keeps what com
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import RidgeClassifier
+from sklearn.svm import LinearSVC
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
@@ -23,6 +24,7 @@ from cocoloss.estimators.model import (
     BLOCK_NUMBERS,
     Ensemble,
     FittedModel,
+    History,
     ModuleNetworks,
     as_inputs,
 )
@@ -38,39 +40,14 @@ from cocoloss.estimators.targets import (
 from cocoloss.estimators.threads import threads_for
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import EmbeddingHead, make_head
+from cocoloss.heads.fitted import FittedLinear
 from cocoloss.training import Callback, Epoch, Schedule
 
 LINEAR_HEADS = ("ridge", "svm")
 VALIDATIONS = 50  # at most so many looks at the held-out rows in a fit
 
 
-@dataclass(frozen=True, eq=False)
-class History:
-    """How a model came about, and what ``partial_fit`` goes on from; no rows.
-
-    Attributes
-    ----------
-    loss_curves : list of lists of float
-        Training loss of each member in each epoch.
-    best_epochs : list of int
-        The epoch that each member keeps.
-    seed : int
-        What everything random followed from.
-    class_masses : array of shape (C,)
-        What the rows of each class weighed.
-    n_parts : int
-        Fits and parts so far.
-    """
-
-    loss_curves: list[list[float]]
-    best_epochs: list[int]
-    seed: int
-    class_masses: NDArray[np.float64]
-    n_parts: int = 1
-
-
-@dataclass(frozen=True)
-class Fitted:
+class Fitted(NamedTuple):
     """What a fit leaves: the model, how it came about, and its learnt parts of scikit-learn."""
 
     model: FittedModel
@@ -178,9 +155,7 @@ def prepare_job(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Jo
         preprocessor=preprocessor,
         inputs=inputs,
         labels=labels,
-        weights=relative(
-            design.objective.loss_weights(labels, weights * per_class[labels])
-        ),
+        weights=relative(design.objective.loss_weights(labels, weights * per_class[labels])),
         row_weights=weights,
         train=rows,
         held_out=held_out,
@@ -281,8 +256,8 @@ def _split(
     return [rows for rows, _ in pairs], [held_out for _, held_out in pairs]
 
 
-def finish_job(job: Job, trained: Trained) -> Fitted:
-    """Return the fitted model of a job: its networks, and a head fitted for each."""
+def finish_job(job: Job, trained: Trained, heads: list[Any] | None = None) -> Fitted:
+    """Return the fitted model of a job: its networks, and a head for each, fitted unless given."""
     design = job.design
     networks: Ensemble | ModuleNetworks
     if trained.modules is not None:
@@ -303,14 +278,15 @@ def finish_job(job: Job, trained: Trained) -> Fitted:
             logits=design.logits,
         )
     outcome = trained.outcome
-    masses = np.bincount(job.labels, weights=job.row_weights).astype(np.float64)
-    history = History(outcome.loss_curves, outcome.best_epochs, job.seed, masses)
+    masses = np.bincount(job.labels, weights=job.row_weights, minlength=job.n_classes)
+    history = History(outcome.loss_curves, outcome.best_epochs, job.seed, masses.astype(np.float64))
     reads_outputs = is_named(design.head, READOUT)
-    features = (networks.outputs if reads_outputs else networks.embeddings)(job.inputs)
-    heads = fit_heads(job, features)
-    model = FittedModel(
-        job.classes, job.prior, job.preprocessor, networks, tuple(heads), reads_outputs
-    )
+    if heads is None:
+        features = (networks.outputs if reads_outputs else networks.embeddings)(job.inputs)
+        heads = fit_heads(job, features)
+    encoder = getattr(job.preprocessor, "encoder_", job.preprocessor)  # a user's own has none
+    values = tuple(_fitted_value(head) for head in heads)
+    model = FittedModel(job.classes, job.prior, encoder, networks, values, reads_outputs)
     return Fitted(model, history, job.preprocessor, heads)
 
 
@@ -373,6 +349,13 @@ def _make_head(job: Job) -> Any:
     return head
 
 
+def _fitted_value(head: Any) -> Any:
+    """Return what a head has learnt as a value that needs no scikit-learn, if it is one of ours."""
+    if isinstance(head, EmbeddingHead):
+        return head.fitted_
+    return FittedLinear.of(head) if type(head) in (RidgeClassifier, LinearSVC) else head
+
+
 def _check_takes_weights(head: Any) -> None:
     if not has_fit_parameter(head, "sample_weight"):
         raise CoCoError(
@@ -403,7 +386,7 @@ def reported(
     def report(epoch: Epoch) -> bool:
         def attributes() -> dict[str, Any]:
             twin = copy.copy(estimator)
-            twin.keep(finish_job(job, trained_so_far(epoch)))
+            twin.keep(*finish_job(job, trained_so_far(epoch)))
             return dict(vars(twin))
 
         context = root.subcontext(task_name="epoch")

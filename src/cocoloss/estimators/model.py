@@ -4,21 +4,26 @@ It knows nothing of how it was trained, of scikit-learn or, unless a network is 
 torch: numpy and pandas are enough.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cocoloss._checks import is_sparse
+from cocoloss._checks import check_option, is_sparse
+from cocoloss.columns.encoder import FloatEncoder, TableEncoder
 from cocoloss.estimators.threads import threads_for
 from cocoloss.exceptions import CoCoError
+from cocoloss.heads.fitted import head_from_state
 
 BLOCK_NUMBERS = 2**17  # activations of one block of rows: 1 MB, so that layers meet in the cache
 MODULE_ROWS = 4096  # rows that a module of the user's own gets at once
+MAX_WIDTH = 2**24
+OUTPUTS = ("identity", "tanh")
+ENCODERS: dict[str, Any] = {kind.__name__: kind for kind in (TableEncoder, FloatEncoder)}
 TINY_NORM = 1e-12  # that of cocoloss.networks, which needs torch
 
 
@@ -143,6 +148,31 @@ class Ensemble:
         if self.output == "tanh":
             np.tanh(a, out=a)
         return _normalized(a) if self.normalize else a
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the value as a dict of numbers, text and arrays."""
+        return dict(vars(self)) | {"layer_sizes": list(self.layer_sizes)}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
+        sizes = _part(state, "layer_sizes", list)
+        if len(sizes) < 2 or not all(type(n) is int and 1 <= n <= MAX_WIDTH for n in sizes):
+            raise CoCoError("the layers have no possible sizes")
+        parameters = _part(state, "parameters", np.ndarray)
+        n_parameters = sum((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))
+        if parameters.dtype != np.float32 or parameters.shape[1:] != (n_parameters,):
+            raise CoCoError("the weights do not fill the layers")
+        if not np.isfinite(parameters).all():
+            raise CoCoError("weights are not finite")
+        return cls(
+            tuple(sizes),
+            parameters,
+            check_option(_part(state, "output", str), "output", OUTPUTS),
+            normalize=_part(state, "normalize", bool),
+            linear_hidden=_part(state, "linear_hidden", bool),
+            logits=_part(state, "logits", bool),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,6 +326,54 @@ class FittedModel:
         networks = self.networks
         return networks.outputs(inputs) if self.reads_outputs else networks.embeddings(inputs)
 
+    def to_state(self) -> dict[str, Any]:
+        """Return the model as nested dicts and lists of numbers, text and arrays.
+
+        Networks, encoder and heads must be ours: those of the user's own have no state.
+        """
+        parts: Any = self.networks
+        return {
+            "classes": self.classes,
+            "prior": self.prior,
+            "encoder": {"kind": type(self.encoder).__name__, "state": self.encoder.to_state()},
+            "networks": parts.to_state(),
+            "heads": [head.to_state() for head in self.heads],
+            "reads_outputs": self.reads_outputs,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the model that :meth:`to_state` described.
+
+        Raises
+        ------
+        CoCoError
+            If a part is missing or impossible, or parts do not fit together: a stranger may have
+            written the state.
+        """
+        networks = Ensemble.from_state(_part(state, "networks", dict))
+        described = _part(state, "encoder", dict)
+        kind = ENCODERS[check_option(described.get("kind"), "the preprocessing", ENCODERS)]
+        encoder = kind.from_state(_part(described, "state", dict))
+        if encoder.width != networks.n_inputs:
+            raise CoCoError("the preprocessing does not fit the first layer")
+        classes, prior = (_part(state, name, np.ndarray) for name in ("classes", "prior"))
+        C = classes.size
+        if classes.shape != (C,) or prior.shape != (C,) or not (prior > 0).all():
+            raise CoCoError("the classes are no list, or have no possible priors")
+        heads = tuple(map(head_from_state, _part(state, "heads", list)))
+        if len(heads) != networks.n_networks or not heads:
+            raise CoCoError("there is not one head for each network")
+        if len({type(head) for head in heads}) != 1:
+            raise CoCoError("the heads are of different kinds")
+        reads_outputs = _part(state, "reads_outputs", bool)
+        width = networks.layer_sizes[-1] if reads_outputs else networks.width
+        if any(head.n_features != width for head in heads):
+            raise CoCoError("a head does not fit the embedding")
+        if any(head.n_classes != C for head in heads):
+            raise CoCoError("the heads know other classes than the model")
+        return cls(classes, prior, encoder, networks, heads, reads_outputs)
+
     def _mean(self, method: str, features: NDArray[Any]) -> NDArray[np.float64]:
         """Return the result of a method of the heads, averaged over the members."""
         pairs = zip(self.heads, features, strict=True)
@@ -310,6 +388,58 @@ class FittedModel:
         for head, h in zip(self.heads, features, strict=True):
             votes[rows, head.predict(h)] += 1
         return votes
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """How a model came about, and what ``partial_fit`` goes on from; no rows.
+
+    Attributes
+    ----------
+    loss_curves : list of lists of float
+        Training loss of each member in each epoch.
+    best_epochs : list of int
+        The epoch that each member keeps.
+    seed : int
+        What everything random followed from.
+    class_masses : array of shape (C,)
+        What the rows of each class weighed.
+    n_parts : int
+        Fits and parts so far.
+    """
+
+    loss_curves: list[list[float]]
+    best_epochs: list[int]
+    seed: int
+    class_masses: NDArray[np.float64]
+    n_parts: int = 1
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], n_members: int, n_classes: int) -> Self:
+        """Return the history that a dict of its attributes describes, or refuse it."""
+        curves, epochs = _part(state, "loss_curves", list), _part(state, "best_epochs", list)
+        masses = _part(state, "class_masses", np.ndarray)
+        numbers = [
+            *(epochs if len(epochs) == n_members else [None]),
+            *(_part(state, name, int) for name in ("seed", "n_parts")),
+        ]
+        if not all(type(number) is int and number >= 0 for number in numbers):
+            raise CoCoError("the epochs, seed or parts of its history are no numbers")
+        if len(curves) != n_members or not all(
+            isinstance(curve, list) and all(isinstance(loss, float) for loss in curve)
+            for curve in curves
+        ):
+            raise CoCoError("the loss curves of its history are none")
+        if masses.dtype != np.float64 or masses.shape != (n_classes,) or not (masses > 0).all():
+            raise CoCoError("the classes of its history are not those of the model")
+        return cls(curves, epochs, state["seed"], masses, state["n_parts"])
+
+
+def _part(state: Mapping[str, Any], name: str, kind: type) -> Any:
+    """Return a part of a state, or say that it is not there or of another type."""
+    if not isinstance(state.get(name), kind):
+        raise CoCoError(f"its {name} must be of type {kind.__name__}")
+    return state[name]
 
 
 def _normalized(embeddings: NDArray[np.float64]) -> NDArray[np.float64]:

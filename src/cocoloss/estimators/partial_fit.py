@@ -1,5 +1,6 @@
 """Learning from rows that come in parts: one epoch on each, and heads on the rows seen lately."""
 
+import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,16 +21,20 @@ from cocoloss.estimators.parameters import check_arguments
 from cocoloss.estimators.sample_weights import make_copies
 from cocoloss.estimators.targets import class_weights, decision_prior, read_target, relative
 from cocoloss.exceptions import CoCoError
+from cocoloss.heads import EmbeddingHead
+from cocoloss.heads.fitted import FittedReadout
 
 KEPT = 5000  # recent rows that the heads are fitted on, shared out evenly among the classes
+FEWEST = 10  # so many rows of each class, unless it has had fewer, replace the heads of a fit
 
 
 class RecentRows(NamedTuple):
-    """The last rows of each class, as the networks get them."""
+    """The last rows of each class that came in parts, as the networks get them."""
 
     inputs: NDArray[np.float32]  # (n, d)
     labels: NDArray[np.int64]  # (n,)
     weights: NDArray[np.float64]  # (n,)
+    carry_heads: bool  # whether the heads are fitted on them; those of a fit stay at first
 
 
 class Seen(NamedTuple):
@@ -69,8 +74,7 @@ def learn_part(
     labels, weights = labels[copies.rows], copies.weights
     rows = _safe_indexing(X, copies.rows)
     preprocessor, inputs = read_inputs(estimator, rows, seen.classes[labels], learn=first)
-    recent = None if first else estimator.recent_rows_
-    if recent is None:
+    if first:
         _check_every_class(labels, seen.classes)
     masses = np.bincount(labels, weights=weights, minlength=len(seen.classes))
     seen = seen._replace(masses=seen.masses + masses)
@@ -83,9 +87,7 @@ def learn_part(
     job = Job(
         design=replace(design, schedule=schedule),
         classes=seen.classes,
-        prior=decision_prior(
-            estimator.priors, estimator.class_weight, seen.classes, seen.masses
-        ),
+        prior=decision_prior(estimator.priors, estimator.class_weight, seen.classes, seen.masses),
         preprocessor=preprocessor,
         inputs=inputs,
         labels=labels,
@@ -98,8 +100,13 @@ def learn_part(
         start=None if first else estimator.model_.networks,
     )
     (trained,) = train_jobs([job], estimator.callbacks or [], verbose=estimator.verbose)
-    recent = _keep_rows(recent, job)
-    fitted = finish_job(_on_recent_rows(job, recent, seen.masses * per_class), trained)
+    recent = _keep_rows(None if first else estimator.recent_rows_, job, seen.masses)
+    learnt = seen.masses * per_class  # what the rows of each class weighed in the loss, (C,)
+    if first or recent.carry_heads:
+        fitted = finish_job(_on_recent_rows(job, recent, learnt), trained)
+    else:
+        heads = [_with_shares(head, job.prior, learnt) for head in estimator.heads_]
+        fitted = finish_job(job, trained, heads)
     curves = [[]] * n if first else estimator.loss_curves_
     history = replace(
         fitted.history,
@@ -107,7 +114,9 @@ def learn_part(
         class_masses=seen.masses,
         n_parts=seen.n_parts + 1,
     )
-    return replace(fitted, history=history), recent
+    return fitted._replace(history=history), recent._replace(
+        carry_heads=first or recent.carry_heads
+    )
 
 
 def _begin(estimator: Any, y: NDArray[Any], classes: Any) -> Seen:
@@ -165,20 +174,41 @@ def _weights_in_training(estimator: Any, seen: Seen, objective: Any) -> NDArray[
     return np.asarray(balanced / seen.masses)
 
 
-def _keep_rows(recent: RecentRows | None, job: Job) -> RecentRows:
-    """Return the last rows of each class, those of the job after those kept before."""
-    rows = RecentRows(job.inputs, job.labels, job.row_weights)
+def _keep_rows(recent: RecentRows | None, job: Job, masses: NDArray[np.float64]) -> RecentRows:
+    """Return the last rows of each class, those of the job after those kept before.
+
+    ``masses`` is what all rows of each class have weighed so far, (C,).
+    """
+    parts: tuple[NDArray[Any], ...] = (job.inputs, job.labels, job.row_weights)
     if recent is not None:
-        rows = RecentRows(*(np.concatenate(pair) for pair in zip(recent, rows, strict=True)))
+        parts = tuple(np.concatenate(pair) for pair in zip(recent[:3], parts, strict=True))
     C = job.n_classes
-    last = [np.flatnonzero(rows.labels == c)[-max(1, KEPT // C) :] for c in range(C)]
+    last = [np.flatnonzero(parts[1] == c)[-max(1, KEPT // C) :] for c in range(C)]
     chosen = np.sort(np.concatenate(last))
-    return RecentRows(*(part[chosen] for part in rows))
+    inputs, labels, weights = (part[chosen] for part in parts)
+    needed = np.minimum(min(FEWEST, max(1, KEPT // C)), np.maximum(1, masses))
+    enough = bool((np.bincount(labels, minlength=C) >= np.floor(needed)).all())
+    return RecentRows(
+        inputs, labels, weights, enough or (recent is not None and recent.carry_heads)
+    )
+
+
+def _with_shares(head: Any, prior: NDArray[np.float64], learnt: NDArray[np.float64]) -> Any:
+    """Return a head of a fit under a new prior, given what networks have learnt of the classes."""
+    if not isinstance(head, EmbeddingHead):
+        return head
+    share = learnt / learnt.sum()
+    changes = {"prior": prior}
+    if isinstance(head.fitted_, FittedReadout):
+        changes["share" if head.fitted_.metric == "dot" else "learnt_share"] = share
+    head = copy.copy(head)
+    head.fitted_ = replace(head.fitted_, **changes)
+    return head
 
 
 def _on_recent_rows(job: Job, recent: RecentRows, learnt: NDArray[np.float64]) -> Job:
     """Return the job on the recent rows; ``learnt`` is what all rows of each class weighed, (C,)."""
-    inputs, labels, weights = recent
+    inputs, labels, weights, _ = recent
     # Logits have learnt the class shares of all rows seen, not those of the kept ones.
     per_class = learnt / np.bincount(labels, weights=weights)
     everything = np.arange(len(labels))

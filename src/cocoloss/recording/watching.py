@@ -150,7 +150,7 @@ def _watch(
     recorder = Recorder(job, np.concatenate([job.inputs[drawn], test_inputs]), n_snapshots)
     heard = [*(estimator.callbacks or []), *callbacks, recorder]
     (trained,) = train_jobs([job], heard, verbose=estimator.verbose)
-    estimator.keep(finish_job(job, trained))
+    estimator.keep(*finish_job(job, trained))
     seconds = time.perf_counter() - started - recorder.seconds
 
     # Many small products: on a busy machine a second thread makes them ten times slower.
