@@ -179,7 +179,7 @@ class ObjectiveClassifier(BaseNetworkClassifier):
     True
     """
 
-    objective: Objective = CoCo()
+    objective: Objective = CoCo()  # noqa: RUF009 - a frozen value
 
     def make_objective(self) -> Objective:
         """Return the objective that was given."""

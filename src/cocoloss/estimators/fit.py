@@ -17,7 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from cocoloss._checks import as_generator, is_sparse
 from cocoloss.columns import make_preprocessor
-from cocoloss.columns.refusals import check_is_table, is_polars
+from cocoloss.columns.frames import check_is_table, is_polars
 from cocoloss.estimators.early_stopping import split_held_out
 from cocoloss.estimators.jobs import Design, Job, Trained, module_factory, trained_so_far
 from cocoloss.estimators.model import (

@@ -285,7 +285,7 @@ def read_state(path: str | os.PathLike[str]) -> dict[str, Any]:
         with safe_open(path, framework="numpy") as file:
             sealed = (file.metadata() or {}).get(KEY)
             if sealed is None:
-                raise CoCoError(f"{path} is not a cocoloss model file: it holds none of our models")
+                raise _refusal(path, CoCoError("it holds no model of ours"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise CoCoError(f"there is no file {path}") from None

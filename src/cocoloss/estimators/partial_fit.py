@@ -100,9 +100,9 @@ def learn_part(
         start=None if first else estimator.model_.networks,
     )
     (trained,) = train_jobs([job], estimator.callbacks or [], verbose=estimator.verbose)
-    recent = _keep_rows(None if first else estimator.recent_rows_, job, seen.masses)
+    recent = _keep_rows(None if first else estimator.recent_rows_, job, seen.masses, first=first)
     learnt = seen.masses * per_class  # what the rows of each class weighed in the loss, (C,)
-    if first or recent.carry_heads:
+    if recent.carry_heads:
         fitted = finish_job(_on_recent_rows(job, recent, learnt), trained)
     else:
         heads = [_with_shares(head, job.prior, learnt) for head in estimator.heads_]
@@ -114,9 +114,7 @@ def learn_part(
         class_masses=seen.masses,
         n_parts=seen.n_parts + 1,
     )
-    return fitted._replace(history=history), recent._replace(
-        carry_heads=first or recent.carry_heads
-    )
+    return fitted._replace(history=history), recent
 
 
 def _begin(estimator: Any, y: NDArray[Any], classes: Any) -> Seen:
@@ -174,10 +172,13 @@ def _weights_in_training(estimator: Any, seen: Seen, objective: Any) -> NDArray[
     return np.asarray(balanced / seen.masses)
 
 
-def _keep_rows(recent: RecentRows | None, job: Job, masses: NDArray[np.float64]) -> RecentRows:
+def _keep_rows(
+    recent: RecentRows | None, job: Job, masses: NDArray[np.float64], *, first: bool
+) -> RecentRows:
     """Return the last rows of each class, those of the job after those kept before.
 
-    ``masses`` is what all rows of each class have weighed so far, (C,).
+    ``masses`` is what all rows of each class have weighed so far, (C,). Where a fit came before,
+    its heads stay until there are enough rows.
     """
     parts: tuple[NDArray[Any], ...] = (job.inputs, job.labels, job.row_weights)
     if recent is not None:
@@ -188,9 +189,8 @@ def _keep_rows(recent: RecentRows | None, job: Job, masses: NDArray[np.float64])
     inputs, labels, weights = (part[chosen] for part in parts)
     needed = np.minimum(min(FEWEST, max(1, KEPT // C)), np.maximum(1, masses))
     enough = bool((np.bincount(labels, minlength=C) >= np.floor(needed)).all())
-    return RecentRows(
-        inputs, labels, weights, enough or (recent is not None and recent.carry_heads)
-    )
+    carry_heads = first or enough or (recent is not None and recent.carry_heads)
+    return RecentRows(inputs, labels, weights, carry_heads)
 
 
 def _with_shares(head: Any, prior: NDArray[np.float64], learnt: NDArray[np.float64]) -> Any:
@@ -207,7 +207,7 @@ def _with_shares(head: Any, prior: NDArray[np.float64], learnt: NDArray[np.float
 
 
 def _on_recent_rows(job: Job, recent: RecentRows, learnt: NDArray[np.float64]) -> Job:
-    """Return the job on the recent rows; ``learnt`` is what all rows of each class weighed, (C,)."""
+    """Return the job on the recent rows, given what all rows of each class weighed, (C,)."""
     inputs, labels, weights, _ = recent
     # Logits have learnt the class shares of all rows seen, not those of the kept ones.
     per_class = learnt / np.bincount(labels, weights=weights)

@@ -12,8 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from cocoloss.columns.refusals import is_polars
-from cocoloss.columns.tables import Table, read_table
+from cocoloss.columns.frames import Table, is_polars, read_table
 
 # More copies than this, and than ten of each row, are thinned out to so many that weigh more: who
 # gives weights of hundreds wants ratios, not an epoch of hundreds of tables.
@@ -138,7 +137,9 @@ def row_codes(X: Any, reader: str) -> NDArray[np.uint64]:
 
 
 def _columns(table: Table) -> list[Any]:
-    return list(table.block.T) if table.block is not None else table.series
+    if table.block is not None:
+        return list(table.block.T)
+    return [column.series for column in table.columns]
 
 
 def _column_codes(column: Any) -> NDArray[np.uint64]:
