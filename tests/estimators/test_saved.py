@@ -8,12 +8,12 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
+from cocoloss.estimators.archive import read_archive, write_archive
+from cocoloss.estimators.saved import load_answers
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier, load
-from cocoloss.estimators.archive import read_archive, write_archive
-from cocoloss.estimators.saved import load_answers
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import GaussianHead
 

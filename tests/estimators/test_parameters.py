@@ -75,7 +75,7 @@ def test_wrong_arguments_are_told_before_the_training(options, message, monkeypa
 
 
 def test_scoring_is_looked_up_before_the_folds_are_trained(monkeypatch):
-    monkeypatch.setattr("cocoloss.estimators.lockstep._fit_folds", lambda *_: 1 / 0)
+    monkeypatch.setattr("cocoloss.estimators.cross_validate._fit_folds", lambda *_: 1 / 0)
     with pytest.raises(ValueError, match="acc"):
         cross_validate_lockstep(small(), X, Y, scoring="acc")
 
@@ -148,13 +148,13 @@ def test_the_heads_of_other_classifiers_include_their_own():
     with pytest.raises(CoCoError, match=r"one of 'auto', 'readout', 'gaussian', .* not 'read'"):
         small(CrossEntropyClassifier, head="read").fit(X, Y)
     model = small(CrossEntropyClassifier, head="readout").fit(X, Y)
-    assert model.reads_outputs_
+    assert model.model_.reads_outputs
 
 
 def test_logits_are_not_put_on_the_sphere():
     with pytest.raises(CoCoError, match="normalize=True is not for CrossEntropyClassifier"):
         small(CrossEntropyClassifier, normalize=True).fit(X, Y)
-    assert not small(CrossEntropyClassifier, normalize=False).fit(X, Y).normalize_
+    assert not small(CrossEntropyClassifier, normalize=False).fit(X, Y).model_.networks.normalize
 
 
 def test_no_rows_are_told():

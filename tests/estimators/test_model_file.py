@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from cocoloss.estimators.saved import load_answers
 from sklearn import config_context
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
@@ -21,7 +22,6 @@ from sklearn.preprocessing import StandardScaler
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier, load
 from cocoloss.columns import TablePreprocessor
-from cocoloss.estimators.saved import load_answers
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import GaussianHead
 

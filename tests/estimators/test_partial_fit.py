@@ -3,7 +3,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
-from cocoloss.estimators import stacking, streaming
+from cocoloss.estimators import partial_fit as module
 from cocoloss.exceptions import CoCoError
 
 CLASSIFIERS = [CoCoClassifier, DotRegressionClassifier, CrossEntropyClassifier]
@@ -65,10 +65,10 @@ def test_the_first_part_must_hold_every_class(digits):
 
 
 def test_keeps_a_bounded_number_of_rows_of_every_class(digits, monkeypatch):
-    monkeypatch.setattr(streaming, "KEPT", 50)
+    monkeypatch.setattr(module, "KEPT", 50)
     X, y = digits
     classifier = quick().partial_fit(X[:400], y[:400]).partial_fit(X[400:800], y[400:800])
-    inputs, labels, weights = classifier._kept  # noqa: SLF001
+    inputs, labels, weights, _ = classifier.recent_rows_
     assert np.bincount(labels).tolist() == [5] * 10
     assert len(inputs) == len(weights) == 50
 
@@ -100,7 +100,7 @@ def test_goes_on_after_a_fit_and_a_fit_forgets_the_parts(digits):
     classifier.fit(X[:900], y[:900])
     assert np.array_equal(classifier.parameters_, fitted)
     assert len(classifier.loss_curve_) == classifier.n_iter_ == 5
-    assert len(classifier._kept[0]) == 900  # noqa: SLF001
+    assert classifier.recent_rows_ is None
 
 
 @pytest.mark.parametrize("make", [CoCoClassifier, CrossEntropyClassifier])
@@ -139,9 +139,11 @@ def test_a_weight_is_a_number_of_copies_and_zero_is_no_row(digits):
 
 def test_a_part_is_an_epoch_at_full_speed_with_its_weights(digits, monkeypatch):
     jobs = []
-    original = stacking.train_jobs
+    original = module.train_jobs
     monkeypatch.setattr(
-        stacking, "train_jobs", lambda given, heard: jobs.extend(given) or original(given, heard)
+        module,
+        "train_jobs",
+        lambda given, heard, **options: jobs.extend(given) or original(given, heard, **options),
     )
     X, y = digits[0][:400], digits[1][:400]
     weights = np.random.default_rng(0).uniform(0.1, 2, 400)
@@ -171,7 +173,7 @@ def test_another_number_of_members_is_refused(digits):
 
 
 def test_the_softmax_knows_the_shares_of_all_rows_seen(digits, monkeypatch):
-    monkeypatch.setattr(streaming, "KEPT", 50)
+    monkeypatch.setattr(module, "KEPT", 50)
     X, y = digits
     rare = (y != 0) | (np.arange(len(y)) % 10 == 0)  # few zeros
     X, y = X[rare], y[rare]

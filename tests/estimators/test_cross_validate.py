@@ -18,7 +18,8 @@ from sklearn.model_selection import (
 )
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
-from cocoloss.estimators import cross_validate_lockstep, stacking
+from cocoloss.estimators import cross_validate as module
+from cocoloss.estimators import cross_validate_lockstep
 from cocoloss.exceptions import CoCoError
 
 SCORING = ["balanced_accuracy", "neg_log_loss"]
@@ -176,14 +177,14 @@ def test_a_fold_that_fails_is_nan_as_in_scikit_learn(wine):
 
 def test_a_fold_that_diverges_does_not_take_the_others_with_it(wine, monkeypatch):
     X, y = wine
-    original = stacking.train_jobs
+    original = module.train_jobs
 
-    def fails(jobs, callbacks=()):
+    def fails(jobs, callbacks=(), **options):
         if any(len(job.inputs) == 170 for job in jobs):
             raise CoCoError("training diverged")
-        return original(jobs, callbacks)
+        return original(jobs, callbacks, **options)
 
-    monkeypatch.setattr(stacking, "train_jobs", fails)
+    monkeypatch.setattr(module, "train_jobs", fails)
     cv = [(np.arange(8 - n, 178), np.arange(8)) for n in (0, 1, 2)]
     estimator = CoCoClassifier(max_iter=2, n_members=1, random_state=0)
     with pytest.warns(FitFailedWarning, match="training diverged"):
@@ -216,7 +217,7 @@ def test_scorers_get_the_fitted_classifiers(wine):
     for each, returned in zip(seen, result["estimator"], strict=True):
         assert each is returned
         assert "fit" not in vars(each)
-    assert not hasattr(estimator, "heads_")
+    assert not hasattr(estimator, "model_")
 
 
 def test_returned_classifiers_can_be_fitted_again_whatever_joblib_is_told(wine):
@@ -293,7 +294,7 @@ def test_verbose_shows_one_bar_for_all_folds(wine, verbose, monkeypatch):
         def __exit__(self, *_):
             pass
 
-    monkeypatch.setattr("cocoloss.training.ProgressBar", Bar)
+    monkeypatch.setattr("cocoloss.estimators.jobs.ProgressBar", Bar)
     estimator = CoCoClassifier(max_iter=2, n_members=1, early_stopping=False)
     cv = [(np.arange(100), np.arange(100, 178)), (np.arange(78, 178), np.arange(78))]
     cross_validate_lockstep(estimator, *wine, cv=cv, verbose=verbose)

@@ -13,7 +13,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
-from cocoloss.estimators import stacking
+from cocoloss.estimators import jobs as module
+from cocoloss.estimators.fit import prepare_job
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import GaussianHead
 
@@ -28,21 +29,25 @@ def quick(make=CoCoClassifier, **arguments):
 def jobs(monkeypatch):
     """The jobs that are trained."""
     seen = []
-    original = stacking.train_jobs
+    original = module.train_jobs
 
-    def spy(given, callbacks=()):
+    def spy(given, callbacks=(), **options):
         seen.extend(given)
-        return original(given, callbacks)
+        return original(given, callbacks, **options)
 
-    monkeypatch.setattr(stacking, "train_jobs", spy)
+    monkeypatch.setattr(module, "train_jobs", spy)
     return seen
+
+
+def embeddings(classifier):
+    return classifier.model_.networks.embeddings(classifier.model_.inputs(X))
 
 
 class RecordingHead(GaussianHead):
     """Remembers what it was given."""
 
     def fit(self, X, y, sample_weight=None):
-        self.fitted_ = (X.copy(), y.copy(), sample_weight)
+        self.given_ = (X.copy(), y.copy(), sample_weight)
         return super().fit(X, y, sample_weight)
 
     def calibrate(self, X, y, sample_weight=None):
@@ -53,13 +58,13 @@ class RecordingHead(GaussianHead):
 def test_heads_are_fitted_on_training_rows_and_calibrated_on_the_others(jobs):
     classifier = quick(head=RecordingHead()).fit(X, Y)
     (job,) = jobs
-    embeddings = classifier._embeddings(job.inputs)  # noqa: SLF001
+    embeddings = classifier.model_.networks.embeddings(job.inputs)
     for k, head in enumerate(classifier.heads_):
         train, held_out = job.train[k], job.held_out[k]
         assert len(held_out) == 26
-        np.testing.assert_array_equal(head.fitted_[0], embeddings[k, train])
-        np.testing.assert_array_equal(head.fitted_[1], job.labels[train])
-        assert head.fitted_[2] is None
+        np.testing.assert_array_equal(head.given_[0], embeddings[k, train])
+        np.testing.assert_array_equal(head.given_[1], job.labels[train])
+        assert head.given_[2] is None
         np.testing.assert_array_equal(head.calibrated_[0], embeddings[k, held_out])
         np.testing.assert_array_equal(head.calibrated_[1], job.labels[held_out])
     assert not np.array_equal(job.train[0], job.train[1])
@@ -70,21 +75,21 @@ def test_heads_get_weights_that_are_no_copies(jobs):
     classifier = quick(head=RecordingHead()).fit(X, Y, sample_weight=weights)
     (job,) = jobs
     head = classifier.heads_[1]
-    np.testing.assert_array_equal(head.fitted_[2], job.row_weights[job.train[1]])
+    np.testing.assert_array_equal(head.given_[2], job.row_weights[job.train[1]])
     np.testing.assert_array_equal(head.calibrated_[2], job.row_weights[job.held_out[1]])
 
 
 def test_the_held_out_loss_gets_them_too(monkeypatch):
     given = []
-    original = stacking.HeldOutLoss
+    original = module.HeldOutLoss
 
     def spy(*args, weights, **options):
         given.append(weights)
         return original(*args, weights=weights, **options)
 
-    monkeypatch.setattr(stacking, "HeldOutLoss", spy)
+    monkeypatch.setattr(module, "HeldOutLoss", spy)
     weights = np.random.default_rng(0).uniform(0.1, 2, len(Y))
-    job = quick()._prepare(X, Y, weights)  # noqa: SLF001
+    job = prepare_job(quick(), X, Y, weights)
     quick().fit(X, Y)
     quick().fit(X, Y, sample_weight=weights)
     assert given[0] is None
@@ -175,7 +180,7 @@ def test_a_member_is_what_it_is_without_the_others(jobs):
 
 def test_embeddings_that_are_not_normalised_start_at_unit_norm():
     classifier = quick(normalize=False, learning_rate_init=1e-30, weight_decay=0.0).fit(X, Y)
-    features = classifier._embeddings(classifier._inputs(X))  # noqa: SLF001
+    features = embeddings(classifier)
     np.testing.assert_allclose(np.linalg.norm(features, axis=2).mean(axis=1), 1, rtol=0.1)
 
 
@@ -190,7 +195,7 @@ def test_the_start_of_a_network_does_not_depend_on_its_neighbours(jobs):
     for rows in (slice(100), slice(None)):
         quick(**options, n_members=1, callbacks=[remember]).fit(X[rows], (X > 13)[rows, 0])
     first, second = jobs
-    stacking.train_jobs([first, second], [remember])
+    module.train_jobs([first, second], [remember])
     np.testing.assert_allclose(start[2], start[0], rtol=1e-6, atol=1e-20)
     np.testing.assert_allclose(start[3], start[1], rtol=1e-6, atol=1e-20)
 
@@ -236,7 +241,7 @@ def test_linear_heads_heed_priors(head):
 
 def test_outlier_scores_are_those_of_all_members():
     classifier = quick().fit(X, Y)
-    features = classifier._embeddings(classifier._inputs(X))  # noqa: SLF001
+    features = embeddings(classifier)
     each = [h.outlier_score(f) for h, f in zip(classifier.heads_, features, strict=True)]
     np.testing.assert_allclose(classifier.outlier_score(X), np.mean(each, axis=0))
     assert not np.allclose(each[0], each[1])
@@ -244,8 +249,8 @@ def test_outlier_scores_are_those_of_all_members():
 
 def test_warm_start_keeps_its_seed():
     classifier = quick(warm_start=True, random_state=np.random.default_rng(0)).fit(X, Y)
-    seed = classifier._seed  # noqa: SLF001
-    assert classifier.fit(X, Y)._seed == seed  # noqa: SLF001
+    seed = classifier.history_.seed
+    assert classifier.fit(X, Y).history_.seed == seed
 
 
 class Stubborn(ClassifierMixin, BaseEstimator):
@@ -263,7 +268,7 @@ class Stubborn(ClassifierMixin, BaseEstimator):
 def test_heads_without_scores_vote():
     names = np.array(["b", "c", "a"])[Y]
     classifier = quick(head=Stubborn(), n_members=3, max_iter=10).fit(X, names)
-    features = classifier._embeddings(classifier._inputs(X))  # noqa: SLF001
+    features = embeddings(classifier)
     votes = [h.predict(f) for h, f in zip(classifier.heads_, features, strict=True)]
     wanted = [max(range(3), key=lambda c: sum(v == c for v in row)) for row in zip(*votes)]  # noqa: B905
     assert (classifier.predict(X) == classifier.classes_[wanted]).all()
