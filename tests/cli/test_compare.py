@@ -95,17 +95,6 @@ def test_reads_a_long_table_whatever_its_columns_are_called(long, csv, names):
     assert ranks == pytest.approx(expected.average_ranks.to_dict())
 
 
-def test_few_folds_need_the_corrected_test(long, csv):
-    path = csv(long[long["fold"] < 4])
-    assert "or the corrected t-test" in refusal(path, "--ranking", "folds")
-    done = run(path, "--ranking", "folds", "--fold-test", "corrected_t", "--json")
-    expected = compare_models(
-        long[long["fold"] < 4], ranking="folds", fold_test="corrected_t"
-    ).average_ranks
-    ranks = {m["model"]: m["rank"] for m in json.loads(done.output)["models"]}
-    assert ranks == pytest.approx(expected.to_dict())
-
-
 def test_reads_a_wide_table_with_folds(long):
     wide = long.pivot(index=["dataset", "fold"], columns="model", values="score").reset_index()
     expected = compare_models(long, ranking="folds").average_ranks
@@ -129,14 +118,6 @@ def test_asks_which_column_if_several_could_be_meant(long, csv):
     assert "no column 'f2'" in refusal(path, "--score", "f2")
 
 
-def test_a_model_without_any_score_is_left_out_and_named(long, csv):
-    gone = long.assign(score=long["score"].where(long["model"] != "chance"))
-    result = run(csv(gone))
-    assert result.exit_code == 0
-    assert "left out chance" in result.stderr
-    assert "2 models" in result.stdout
-
-
 def test_gaps_are_refused_or_counted(wide, csv):
     path = csv(wide.assign(theirs=wide["theirs"].where(wide.index > 0)))
     assert "'theirs' on 'table 0'" in refusal(path)
@@ -148,13 +129,12 @@ def test_gaps_are_refused_or_counted(wide, csv):
     assert "theirs on table 0" in run(path, "--missing", "worst").output
 
 
-@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf", ".tex"])
+@pytest.mark.parametrize("suffix", [".svg", ".tex"])
 def test_draws_the_diagram(wide, csv, tmp_path, suffix):
     out = tmp_path / f"ranks{suffix}"
     assert f"wrote {out}" in run(csv(wide), "--out", out).output
     start = out.read_bytes()[:40]
-    marks = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF", ".tex": b"\\begin{tikzpicture}"}
-    assert start.startswith(marks[suffix])
+    assert start.startswith({".svg": b"<?xml", ".tex": b"\\begin{tikzpicture}"}[suffix])
 
 
 def test_refuses_before_it_reads(tmp_path):
@@ -262,8 +242,14 @@ def test_options_that_cannot_be_used_are_told_by_name(wide, csv, options, said):
     assert said in refusal(csv(wide), *options)
 
 
-def test_an_empty_column_of_a_wide_table_is_left_out_and_named(wide, csv):
-    result = run(csv(wide.assign(crashed=np.nan)))
+@pytest.mark.parametrize("form", ["wide", "long"])
+def test_a_model_without_any_score_is_left_out_and_named(form, request, csv):
+    table = request.getfixturevalue(form)
+    if form == "wide":
+        table = table.assign(crashed=np.nan)
+    else:
+        table = pd.concat([table, table[:8].assign(model="crashed", score=np.nan)])
+    result = run(csv(table))
     assert "left out crashed, which has no score at all" in result.stderr
     assert "3 models" in result.stdout
 

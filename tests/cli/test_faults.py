@@ -37,8 +37,17 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("command", ["fit", "evaluate", "report"])
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        *((name, "fit") for name in TABLES),
+        *(
+            (name, c)
+            for name in ("ragged rows", "constant columns")
+            for c in ("evaluate", "report")
+        ),
+    ],
+)
 def test_files_that_cannot_be_learnt_from_are_one_clear_line(refused, tmp_path, name, command):
     content, words = TABLES[name]
     path, out = tmp_path / "t.csv", tmp_path / ("out.html" if command == "report" else "out.coco")
@@ -157,20 +166,6 @@ def test_what_is_read_is_never_overwritten(refused, table, model, tmp_path):
     assert "must end in .html or .htm" in line
     line = refused("fit", copy, "--target", "kind", "--out", tmp_path / "x.csv")
     assert "is the name of a table; call a model something like model.coco" in line
-
-
-def test_a_target_of_identifiers_is_refused(refused, frame, tmp_path):
-    names = [f"n{i // 2}" if i < 40 else f"m{i}" for i in range(len(frame))]
-    frame.assign(name=names).to_csv(tmp_path / "t.csv", index=False)
-    line = refused("fit", tmp_path / "t.csv", "--target", "name", "--out", tmp_path / "m.coco")
-    assert "nearly every row would be a class of its own" in line
-
-
-def test_a_file_that_is_there_is_replaced(run, table, model, tmp_path):
-    out = tmp_path / "p.csv"
-    out.write_text("old")
-    run("predict", model, table, "--out", out)
-    assert out.read_text().startswith("prediction\n")
 
 
 @pytest.mark.parametrize("command", ["fit", "predict", "report"])
