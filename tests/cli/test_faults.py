@@ -75,12 +75,12 @@ def test_marks_encodings_and_separators_are_found(run, tmp_path, content):
     assert "x (2), z (2)" in output
 
 
-def test_ten_thousand_columns_are_learnt(run, tmp_path):
+def test_thousands_of_columns_are_learnt(run, tmp_path):
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(20, 10_000)).round(2)).add_prefix("c")
+    frame = pd.DataFrame(rng.normal(size=(20, 2000)).round(2)).add_prefix("c")
     frame.assign(y=["a", "b"] * 10).to_csv(tmp_path / "t.csv", index=False)
     args = ("fit", tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "m.coco")
-    assert "10,000 used" in run(*args, "--epochs", 1, "--members", 1).output
+    assert "2,000 used" in run(*args, "--epochs", 1, "--members", 1).output
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 import cocoloss
 from cocoloss import CoCoClassifier
 from cocoloss.cli import predict
+from cocoloss.tables import table_file
 
 N = 300
 FAST = ("--epochs", 2, "--members", 1)
@@ -106,3 +107,33 @@ def test_models_without_preprocessing_answer_tables_by_name(run, long, tmp_path,
     swapped, plain = (run(command, tmp_path / "m.coco", tmp_path / f"{n}.csv") for n in "xy")
     assert swapped.stdout == plain.stdout
     assert len(plain.stdout.splitlines()) == N + 1
+
+
+def test_a_file_is_opened_and_its_dialect_found_once(run, long, tmp_path, monkeypatch):
+    calls = []
+    for name in ("open_table", "find_dialect"):
+
+        def counted(*args, _name=name, _real=getattr(table_file, name), **options):
+            calls.append(_name)
+            return _real(*args, **options)
+
+        monkeypatch.setattr(table_file, name, counted)
+        if name == "open_table":
+            monkeypatch.setattr("cocoloss.tables.open_table", counted)
+    model = fitted(run, long, tmp_path)
+    assert calls == ["open_table", "find_dialect"]
+    run("predict", model, tmp_path / "long.csv", "--proba", "--keep", "kind")
+    assert calls == ["open_table", "find_dialect"] * 2
+
+
+def test_one_part_is_read_ahead_and_no_more():
+    made = []
+
+    def parts():
+        for k in range(6):
+            made.append(k)
+            yield k
+
+    for k in predict._read_ahead(parts()):
+        assert len(made) <= k + 2
+    assert made == list(range(6))
