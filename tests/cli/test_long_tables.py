@@ -109,21 +109,19 @@ def test_models_without_preprocessing_answer_tables_by_name(run, long, tmp_path,
     assert len(plain.stdout.splitlines()) == N + 1
 
 
-def test_a_file_is_opened_and_its_dialect_found_once(run, long, tmp_path, monkeypatch):
+def test_fit_and_predict_find_the_dialect_once_each(run, long, tmp_path, monkeypatch):
     calls = []
-    for name in ("open_table", "find_dialect"):
+    find_dialect = table_file.find_dialect
 
-        def counted(*args, _name=name, _real=getattr(table_file, name), **options):
-            calls.append(_name)
-            return _real(*args, **options)
+    def counted(*args, **options):
+        calls.append(args)
+        return find_dialect(*args, **options)
 
-        monkeypatch.setattr(table_file, name, counted)
-        if name == "open_table":
-            monkeypatch.setattr("cocoloss.tables.open_table", counted)
+    monkeypatch.setattr(table_file, "find_dialect", counted)
     model = fitted(run, long, tmp_path)
-    assert calls == ["open_table", "find_dialect"]
+    assert len(calls) == 1
     run("predict", model, tmp_path / "long.csv", "--proba", "--keep", "kind")
-    assert calls == ["open_table", "find_dialect"] * 2
+    assert len(calls) == 2
 
 
 def test_one_part_is_read_ahead_and_no_more():
@@ -134,6 +132,6 @@ def test_one_part_is_read_ahead_and_no_more():
             made.append(k)
             yield k
 
-    for k in predict._read_ahead(parts()):
+    for k in predict.read_ahead(parts()):
         assert len(made) <= k + 2
     assert made == list(range(6))

@@ -168,14 +168,14 @@ def _frames(
     pairs = (
         ((chunk, None) for chunk in chunks) if copies is None else zip(chunks, copies, strict=True)
     )
-    for chunk, copy in _read_ahead(pairs):
+    for chunk, copy in read_ahead(pairs):
         made = dict(zip(names, result.values(model, chunk), strict=True))
         frame = pd.DataFrame(made, index=chunk.index)
         coverage.see(chunk)  # after the model, which refuses what cannot be read
         yield frame if copy is None else pd.concat([copy.set_axis(chunk.index), frame], axis=1)
 
 
-def _read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
+def read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
     """Read the next part while this one is worked on."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
