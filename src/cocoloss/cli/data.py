@@ -29,7 +29,8 @@ def data() -> None:
 @options.json_option
 def list_tables(source: str, as_json: bool) -> None:
     """Name the tables of a source."""
-    from cocoloss.tables import OpenMLSource, load_source  # noqa: PLC0415 - heavy
+    from cocoloss._checks import counted  # noqa: PLC0415 - heavy
+    from cocoloss.tables import OpenMLSource, load_source  # noqa: PLC0415
 
     tables = load_source(source)
     names = tables.names()
@@ -40,7 +41,7 @@ def list_tables(source: str, as_json: bool) -> None:
         messages.print_json([{"name": name, "here": name not in elsewhere} for name in names])
         return
     # Beside the list, not in it: that may go into a pipe.
-    click.echo(f"{source}, {len(names)} {'table' if len(names) == 1 else 'tables'}:", err=True)
+    click.echo(f"{source}, {counted(len(names), 'table')}:", err=True)
     for name in names:
         click.echo(f"{name}  (not here yet)" if name in elsewhere else name)
 
