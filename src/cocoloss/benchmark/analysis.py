@@ -1,7 +1,9 @@
 """From the rows of a benchmark to what its report shows: every number, none of the layout."""
 
-from collections.abc import Mapping, Sequence
+import runpy
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cocoloss.benchmark.findings import Findings
@@ -84,6 +86,17 @@ def analyse_accuracy(
         measures=_measures(rows, scores.notna() & ~partial),
         leads=None if reference is None else Leads(reference, complete, findings.characters),
     )
+
+
+def printed_ranks(folders: Iterable[Path]) -> Mapping[str, PrintedRanks]:
+    """Return ranks that a publication prints, by measure; none if nobody wrote them down.
+
+    They are ``RANKS`` of the first file ``printed.py`` in these folders or the current one.
+    """
+    files = (Path(folder) / "printed.py" for folder in (*folders, Path.cwd()))
+    file = next((file for file in files if file.is_file()), None)
+    ranks: Mapping[str, PrintedRanks] = {} if file is None else runpy.run_path(str(file))["RANKS"]
+    return ranks
 
 
 def models_of(findings: Findings) -> list[str]:

@@ -366,7 +366,7 @@ class _Drawing:
         self._bars(axes)
         for number, line in enumerate(caption):
             y = min(layout.rows) - 0.9 * self.line - 1.6 * self.line * (number + 0.5)
-            self._text(axes, left, y, line, ha="left", small=True)
+            self._text(axes, left, y, line, ha="left", small=True, gid=f"caption-{number}")
         return figure
 
     def _axis(self, axes: Any, ruler: float) -> None:
@@ -425,12 +425,21 @@ class _Drawing:
         return float(width) / MEASURED + 0.06
 
     def _text(
-        self, axes: Any, x: float, y: float, text: str, *, ha: str = "center", small: bool = False
+        self,
+        axes: Any,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        ha: str = "center",
+        small: bool = False,
+        gid: str | None = None,
     ) -> None:
         axes.text(
             *(x, y, text),
             ha=ha,
             va="center",
+            gid=gid,
             color=GREY if small else "black",
             fontproperties=self.small if small else self.font,
             parse_math=False,  # a dollar in a name is a dollar

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cocoloss.report.figures import SUFFIXES, figure_bytes
-from cocoloss.report.page import MISSING, significant
+from cocoloss.report.text import MISSING, significant
 
 if TYPE_CHECKING:
     import pandas as pd
