@@ -19,12 +19,7 @@ if TYPE_CHECKING:
     from cocoloss.benchmark.keys import Result, TableInfo, Task, Unit
     from cocoloss.benchmark.spec import Spec
 
-EXPERIMENTS = {
-    "accuracy": "cocoloss.benchmark.accuracy",
-    "convergence": "cocoloss.benchmark.convergence",
-    "imbalance": "cocoloss.benchmark.imbalance",
-    "evolution": "cocoloss.benchmark.evolution",
-}
+EXPERIMENTS = {"accuracy": "cocoloss.benchmark.accuracy"}  # built in
 NEEDED = ("plan", "drive", "run")
 
 
@@ -33,7 +28,7 @@ class Experiment(Protocol):
 
     It may have more: ``check_options(options)`` refuses options of the spec; ``USES_FOLDS`` names
     the folds that a table must have rows for, if not both "outer" and "inner"; and for reports
-    ``analyse(findings, missing)`` and ``blocks(findings, analysis, prefix)``.
+    ``ABOUT``, a sentence, ``analyse(findings, missing)`` and ``blocks(findings, analysis, prefix)``.
     """
 
     def plan(self, spec: "Spec", infos: "Sequence[TableInfo]") -> "list[Unit]":
