@@ -8,8 +8,7 @@ import numpy as np
 
 from cocoloss._checks import check_integer, check_option
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads import make_head
-from cocoloss.heads.named import HEADS
+from cocoloss.heads import HEADS, make_head
 
 DECAYS = ("cosine", "constant")
 OUTPUTS = ("identity", "tanh")

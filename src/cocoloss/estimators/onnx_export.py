@@ -201,7 +201,7 @@ def _posterior(graph: _Graph, head: Any, evidence: str) -> str:
     axes = graph.constant(np.array([1]), keep=True)
     most = graph.add("ReduceMax", evidence, axes, keepdims=1)
     warmed = graph.add("Div", graph.add("Sub", evidence, most), graph.constant(head.temperature_))
-    offset = head._offset(head.class_prior_)  # noqa: SLF001 - one of our own kind
+    offset = head.fitted_.offset()
     joint = graph.add("Add", warmed, graph.constant(offset))
     return graph.add("Softmax", joint, axis=1)
 
@@ -237,7 +237,7 @@ def _cosines(graph: _Graph, h: str, directions: NDArray[np.float64], concentrati
 
 def _centroid(head: Any) -> Likelihood:
     def add(graph: _Graph, h: str) -> str:
-        if head.metric == "angular":
+        if head.fitted_.metric == "angular":
             return _cosines(graph, h, head.means_, head.concentration_)
         deviations = graph.add("Sub", h, graph.constant(head.means_[:, None]))
         root = graph.constant(np.sqrt(head.concentration_))

@@ -23,7 +23,26 @@ from cocoloss.estimators.answers import HiddenLayerAnswers, MemberAnswers
 from cocoloss.estimators.archive import brief, read_archive
 from cocoloss.estimators.plain import Classes, unpack
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads.likelihoods import CentroidAnswers, GaussianAnswers, ReadoutAnswers
+from cocoloss.heads.fitted import FittedCentroid, FittedGaussian, FittedReadout
+
+
+class HeadAnswers:
+    """What a head of ours learnt, without scikit-learn."""
+
+    fitted_: Any
+
+    def predict_proba(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the probability of each class, (n, C)."""
+        return np.asarray(self.fitted_.predict_proba(X))
+
+    def decision_function(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the log posterior, or the log odds of two classes."""
+        return np.asarray(self.fitted_.decision_function(X))
+
+    def outlier_score(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Return how strange each row is."""
+        return np.asarray(self.fitted_.outlier_score(X))
+
 
 VERSION = 1  # of what the attributes mean; raise it when an older reader would misread a file
 ANSWERING: Classes = LateNames(
@@ -40,9 +59,12 @@ ANSWERING: Classes = LateNames(
         "FloatConverter": FloatEncoder,
         "NumberScaler": NumberScaler,
         "OneHot": OneHot,
-        "GaussianHead": GaussianAnswers,
-        "CentroidHead": CentroidAnswers,
-        "ReadoutHead": ReadoutAnswers,
+        "GaussianHead": HeadAnswers,
+        "CentroidHead": HeadAnswers,
+        "ReadoutHead": HeadAnswers,
+        "FittedGaussian": FittedGaussian,
+        "FittedCentroid": FittedCentroid,
+        "FittedReadout": FittedReadout,
     },
 )
 MAX_WIDTH = 2**24
@@ -148,14 +170,13 @@ def _check_head(head: Any, features: NDArray[Any], C: int) -> None:
     q = features.shape[-1]
     if getattr(head, "n_features_in_", q) != q:
         raise CoCoError("a head does not fit the embedding")
-    spread = {"diag": (C, q), "tied": (q, q)}.get(getattr(head, "covariance_", ""), (C, q, q))
     linear = {(C, q): (C,)} if C > 2 else {(1, q): (1,), (q,): ()}  # scikit-learn has both
+    if hasattr(head, "fitted_"):
+        fitted = type(head.fitted_).from_state(head.fitted_.to_state())
+        if (fitted.n_classes, fitted.n_features) != (C, q):
+            raise CoCoError("a head does not fit the embedding")
     shapes: list[tuple[tuple[str, ...], set[tuple[int, ...]]]] = [
-        (("classes_", "class_prior_", "class_share_", "bias_"), {(C,)}),
-        (("means_", "prototypes_"), {(C, q)}),
-        (("temperature_", "concentration_"), {()}),
-        (("learnt_share_",), {(C,), ()}),
-        (("precisions_cholesky_",), {spread}),
+        (("classes_",), {(C,)}),
         (("coef_",), {*linear}),
         (("intercept_",), {*linear.values(), ()}),
     ]

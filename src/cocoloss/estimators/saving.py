@@ -19,12 +19,14 @@ from cocoloss.estimators.plain import pack
 from cocoloss.estimators.saved import VERSION, read_saved
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import HEADS, CentroidHead, GaussianHead, ReadoutHead
+from cocoloss.heads.fitted import FittedCentroid, FittedGaussian, FittedReadout
 
 PARTS: dict[str, type] = {
     part.__name__: part
     for part in (
         *(TablePreprocessor, FloatConverter, NumberScaler, OneHot),
         *(GaussianHead, CentroidHead, ReadoutHead, RidgeClassifier, LinearSVC, LabelBinarizer),
+        *(FittedGaussian, FittedCentroid, FittedReadout),
     )
 }
 ROWS_OF_PARTS = ("_kept", "_seen", "_parts")  # partial_fit's: data, and a file holds weights
