@@ -4,10 +4,8 @@ import math
 
 import numpy as np
 
-from cocoloss.benchmark.environment import Environment
-from cocoloss.benchmark.keys import Result, TableInfo, Unit
 from cocoloss.benchmark.spec import Spec
-from cocoloss.benchmark.worker import Finished
+from cocoloss.benchmark.tasks import Environment, Finished, Result, TableInfo, Unit
 
 PLACE = Environment(
     {"host": "here", "system": "Linux x86_64", "cores": 4, "memory": 16_000_000_000},

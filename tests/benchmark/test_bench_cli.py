@@ -17,7 +17,7 @@ from cocoloss.benchmark.spec import load_spec
 from cocoloss.benchmark.store import Store
 
 HERE = Path(__file__).parent
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(HERE)}
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
 
 
 def test_plan_run_status_and_export_follow_each_other(folder):

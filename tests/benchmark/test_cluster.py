@@ -9,7 +9,6 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from bench_helpers import (
@@ -21,11 +20,11 @@ from bench_helpers import (
     run_fake,
 )
 
-from cocoloss.benchmark import cluster, dask_client
-from cocoloss.benchmark.cluster import DaskPool
-from cocoloss.benchmark.environment import SOURCE
+from cocoloss.benchmark import workers
 from cocoloss.benchmark.plan import make_plan
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tasks import SOURCE
+from cocoloss.benchmark.workers import DaskPool
 from cocoloss.exceptions import CoCoError
 
 
@@ -51,7 +50,7 @@ def in_this_process(spec, tmp_path):
 def test_workers_that_die_hang_or_fail_cost_their_tasks_and_nothing_else(
     store, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(cluster, "GRACE", 0.5)
+    monkeypatch.setattr(workers, "GRACE", 0.5)
     misfits = ("breaks", "kills-once", "kills-always", "hangs")
     spec = fake_spec(
         "good", *misfits, folder=tmp_path, trials=1, outer=2, limits={"seconds_per_task": 1}
@@ -93,7 +92,7 @@ def check_that_a_seized_worker_is_ended(pool, spec, store):
 
 
 def test_a_worker_that_can_answer_nobody_is_ended_while_others_work(store, monkeypatch):
-    monkeypatch.setattr(cluster, "GRACE", 0.5)
+    monkeypatch.setattr(workers, "GRACE", 0.5)
     spec = fake_spec("seizes", "good", trials=9, outer=2, limits={"seconds_per_task": 1})
     pool = DaskPool(spec, "test", workers=2)
     check_that_a_seized_worker_is_ended(pool, spec, store)
@@ -138,7 +137,7 @@ def test_a_table_that_workers_died_with_is_sent_again(tmp_path):
 
 class BrokenTable:
     def __reduce__(self):
-        return cluster.readable_time, ("no number",)
+        return workers.readable_time, ("no number",)
 
 
 def test_what_goes_wrong_on_the_way_to_a_task_is_kept_with_its_traceback():
@@ -148,7 +147,7 @@ def test_what_goes_wrong_on_the_way_to_a_task_is_kept_with_its_traceback():
 
 
 def test_a_task_that_never_began_is_told_from_one_that_killed_its_workers(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster, "SENDS", 1)
+    monkeypatch.setattr(workers, "SENDS", 1)
     ended = ended_on(DeadlyTable("content of a", tmp_path, deaths=99), fake_spec("good"))
     assert ended.result.status == "failed"
     assert "workers died before it began, 1 times: for lack of memory" in ended.result.error
@@ -187,7 +186,7 @@ class Processes:
                     stdout=log,
                     stderr=log,
                     cwd=self.folder,
-                    env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
+                    env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
                     start_new_session=True,  # a group of its own, which its children are in
                 )
             )
@@ -230,7 +229,7 @@ def test_a_cluster_started_by_hand_gives_the_same_numbers(by_hand, store, tmp_pa
 
 
 def test_a_nanny_elsewhere_ends_a_worker_that_can_answer_nobody(by_hand, store, monkeypatch):
-    monkeypatch.setattr(cluster, "GRACE", 0.5)
+    monkeypatch.setattr(workers, "GRACE", 0.5)
     by_hand.start_worker()
     by_hand.start_worker()
     spec = fake_spec("seizes", "good", trials=9, outer=2, limits={"seconds_per_task": 1})
@@ -254,7 +253,7 @@ def test_a_scheduler_that_goes_ends_the_run_with_one_line(by_hand, store, tmp_pa
 
 
 def test_an_address_without_a_scheduler_is_told(monkeypatch):
-    monkeypatch.setattr(dask_client, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(workers, "CONNECT_SECONDS", 1)
     with pytest.raises(CoCoError, match=r"no Dask scheduler answers at tcp://127.0.0.1:1; start"):
         DaskPool(fake_spec("good"), "test", scheduler="tcp://127.0.0.1:1")
 
@@ -304,7 +303,7 @@ class NothingInstalled:
 )
 def test_workers_with_another_version_or_none_are_refused(client, message):
     with pytest.raises(CoCoError, match=message):
-        dask_client.check_workers(client, "here")
+        workers.check_workers(client, "here")
 
 
 def test_a_worker_of_several_threads_is_refused(by_hand):

@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from cocoloss.benchmark import convergence
-from cocoloss.benchmark.keys import TableInfo
+from cocoloss.benchmark.tasks import TableInfo
 from cocoloss.columns import TablePreprocessor
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses import CoCoLoss, CrossEntropyLoss, DotRegressionLoss

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from cocoloss.benchmark import evolution
-from cocoloss.benchmark.keys import TableInfo
+from cocoloss.benchmark.tasks import TableInfo
 from cocoloss.exceptions import CoCoError
 from play import iris, play, spec_of, table_of
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from cocoloss.benchmark.imbalance import class_ratio
 
 from cocoloss.benchmark import imbalance
-from cocoloss.benchmark.imbalance import class_ratio
 from play import info_of, play, spec_of, table_of
 
 QUICK = {

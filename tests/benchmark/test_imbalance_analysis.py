@@ -7,10 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import norm, spearmanr
-
 from cocoloss.benchmark.imbalance_analysis import (
     BALANCED,
     MEASURES,
@@ -19,6 +15,9 @@ from cocoloss.benchmark.imbalance_analysis import (
     fit_trend,
     gains_by_ratio,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm, spearmanr
 
 FEW = ["coco-s0.25", BALANCED]
 

@@ -4,10 +4,8 @@ import fake
 import pytest
 from bench_helpers import FakeTables, fake_spec, numbers, run_fake, run_until
 
-from cocoloss.benchmark.export import fold_table
-from cocoloss.benchmark.merge import merge
-from cocoloss.benchmark.plan import make_plan
-from cocoloss.benchmark.status import status_of
+from cocoloss.benchmark.export import fold_table, merge
+from cocoloss.benchmark.plan import make_plan, status_of
 from cocoloss.benchmark.store import Store
 
 
@@ -85,7 +83,7 @@ def break_off_a_merge(store, source, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as power:
-        power.setattr("cocoloss.benchmark.merge.mark_current", interrupt)
+        power.setattr("cocoloss.benchmark.export.mark_current", interrupt)
         with pytest.raises(KeyboardInterrupt):
             merge(store, source)
 

@@ -12,13 +12,18 @@ from sklearn.svm import SVC
 
 from cocoloss import CoCoClassifier
 from cocoloss.benchmark import models
-from cocoloss.benchmark.fitting import fit_folds
-from cocoloss.benchmark.folds import stratified_folds
-from cocoloss.benchmark.models import MODELS, find_model, tempered_coco
-from cocoloss.benchmark.own_models import model_from_text, own_model
-from cocoloss.benchmark.spaces import suggest_forest
+from cocoloss.benchmark.evaluation import fit_folds
+from cocoloss.benchmark.models import (
+    MODELS,
+    find_model,
+    model_from_text,
+    own_model,
+    suggest_forest,
+    tempered_coco,
+)
 from cocoloss.estimators.base import BaseNetworkClassifier
 from cocoloss.exceptions import CoCoError
+from cocoloss.tables import stratified_folds
 from oracles import printed_balanced_coco, value_and_grad
 from spies import note_which_batches_are_pairs
 

@@ -7,8 +7,8 @@ import pytest
 
 from cocoloss.benchmark.accuracy import plan as plan_accuracy
 from cocoloss.benchmark.experiments import check_options, load_experiment
-from cocoloss.benchmark.keys import TableInfo
 from cocoloss.benchmark.spec import load_spec
+from cocoloss.benchmark.tasks import TableInfo
 
 FOLDER = Path(__file__).parents[2] / "paper"
 KINDS = ("accuracy", "convergence", "imbalance", "evolution")

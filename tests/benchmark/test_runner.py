@@ -7,12 +7,11 @@ import fake
 import pytest
 from bench_helpers import FakeTables, fake_spec, numbers, run_fake
 
-from cocoloss.benchmark import worker
+from cocoloss.benchmark import workers
 from cocoloss.benchmark.plan import make_plan, remainder
-from cocoloss.benchmark.pool import HerePool
-from cocoloss.benchmark.progress import Progress
-from cocoloss.benchmark.runner import Runner
+from cocoloss.benchmark.runner import Progress, Runner
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.workers import HerePool
 from cocoloss.exceptions import CoCoError
 
 
@@ -103,8 +102,8 @@ def test_a_failing_model_is_a_recorded_failure_and_not_a_stop(store, tmp_path):
     row = found["a", "breaks", "1"]
     assert row["error"] == "RuntimeError: fold 1 does not converge"
     assert 'raise RuntimeError("fold 1 does not' in row["traceback"]
-    assert 'File "cocoloss/benchmark/worker.py"' in row["traceback"]
-    assert str(Path(worker.__file__).parents[2]) not in row["traceback"]  # rows are shared
+    assert 'File "cocoloss/benchmark/workers.py"' in row["traceback"]
+    assert str(Path(workers.__file__).parents[2]) not in row["traceback"]  # rows are shared
     assert row["params"]["x"] > 0
 
 
@@ -326,9 +325,9 @@ def test_threads_that_warm_up_take_turns(monkeypatch):
         time.sleep(0.05)
         within.remove(name)
 
-    monkeypatch.setattr(worker, "load_experiment", slow)
+    monkeypatch.setattr(workers, "load_experiment", slow)
     specs = [fake_spec("good").changed(own={f"m{k}": "os:getcwd"}) for k in range(4)]
-    threads = [threading.Thread(target=worker.warm_up, args=(spec,)) for spec in specs]
+    threads = [threading.Thread(target=workers.warm_up, args=(spec,)) for spec in specs]
     for thread in threads:
         thread.start()
     for thread in threads:

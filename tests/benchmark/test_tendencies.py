@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from cocoloss.benchmark.tendencies import extremes, tendencies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from cocoloss.benchmark.tendencies import extremes, tendencies
 from cocoloss.stats import holm
 
 

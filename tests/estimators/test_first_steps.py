@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from cocoloss.estimators.first_steps import first_steps
 from torch import nn
 
 from cocoloss.estimators import first_steps as module
-from cocoloss.estimators.first_steps import first_steps
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses import CoCoLoss
 

@@ -7,18 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import sqlalchemy as sa
+from cocoloss.benchmark.characters import wins_by_character
+from cocoloss.report.bench_convergence import mean_grid, rank_grid
 from scipy.stats import spearmanr
 
 from cocoloss.benchmark import printed
 from cocoloss.benchmark.analysis import WEIGHTED, analyse
-from cocoloss.benchmark.characters import wins_by_character
 from cocoloss.benchmark.findings import read_findings
-from cocoloss.benchmark.keys import Result
 from cocoloss.benchmark.rankings import NotRanked, Ranking, rank
-from cocoloss.benchmark.schema import COLUMNS
-from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.store import COLUMNS, Store
+from cocoloss.benchmark.tasks import Result
 from cocoloss.exceptions import CoCoError
-from cocoloss.report.bench_convergence import mean_grid, rank_grid
 from cocoloss.stats import compare, critical_distance
 from synthetic_store import (
     begin,

@@ -3,12 +3,7 @@
 from dataclasses import replace
 
 import pytest
-
-from cocoloss.benchmark.analysis import analyse
-from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.imbalance_analysis import BALANCED, PLAIN
-from cocoloss.benchmark.keys import Result
-from cocoloss.benchmark.store import Store
 from cocoloss.report.bench_about import about_blocks, making_blocks, missing_blocks
 from cocoloss.report.bench_accuracy import (
     accuracy_blocks,
@@ -16,6 +11,11 @@ from cocoloss.report.bench_accuracy import (
     measures_grid,
 )
 from cocoloss.report.bench_leads import extremes_grid, wins_grid
+
+from cocoloss.benchmark.analysis import analyse
+from cocoloss.benchmark.findings import read_findings
+from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tasks import Result
 from cocoloss.report.bench_rankings import pair_grids, ranks_grid, reference_grid
 from cocoloss.report.document import Heading, Text
 from cocoloss.report.page import MISSING

@@ -4,12 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-
-from cocoloss.benchmark import printed
-from cocoloss.benchmark.analysis import analyse
-from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.imbalance_analysis import gains_by_ratio
-from cocoloss.benchmark.store import Store
 from cocoloss.report.bench_accuracy import accuracy_blocks
 from cocoloss.report.bench_imbalance import (
     NO_TREND,
@@ -19,6 +14,11 @@ from cocoloss.report.bench_imbalance import (
     slopes_grid,
     trend_grid,
 )
+
+from cocoloss.benchmark import printed
+from cocoloss.benchmark.analysis import analyse
+from cocoloss.benchmark.findings import read_findings
+from cocoloss.benchmark.store import Store
 from cocoloss.report.bench_report import build_document
 from cocoloss.report.document import Folded, Grid, Heading, Picture, Text, fixed, p_value
 from cocoloss.report.markdown import as_markdown

@@ -1,12 +1,12 @@
 """The page of a benchmark in a real browser: it sorts, filters, opens, and tells the truth."""
 
 import pytest
+from cocoloss.report.bench_page import as_page
 
 from browser import CONTRASTS
 from cocoloss.benchmark.analysis import analyse
 from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.store import Store
-from cocoloss.report.bench_page import as_page
 from cocoloss.report.bench_report import build_document
 from cocoloss.report.page import MISSING, significant
 from synthetic_store import (

@@ -16,15 +16,10 @@ from cocoloss._checks import did_you_mean
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
-    from cocoloss.benchmark.keys import Result, TableInfo, Task, Unit
     from cocoloss.benchmark.spec import Spec
+    from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit
 
-EXPERIMENTS = {
-    "accuracy": "cocoloss.benchmark.accuracy",
-    "convergence": "cocoloss.benchmark.convergence",
-    "imbalance": "cocoloss.benchmark.imbalance",
-    "evolution": "cocoloss.benchmark.evolution",
-}
+EXPERIMENTS = {"accuracy": "cocoloss.benchmark.accuracy"}
 NEEDED = ("plan", "drive", "run")
 
 
@@ -75,16 +70,14 @@ def load_experiment(kind: str, folders: Iterable[Path] = ()) -> Experiment:
     'cocoloss.benchmark.accuracy'
     """
     file = None if kind in EXPERIMENTS else _file_of(kind, folders)
+    if file is None and kind not in EXPERIMENTS and not _is_importable(kind):
+        raise CoCoError(
+            f"there is no experiment {kind!r}{did_you_mean(kind, EXPERIMENTS)}; if it is a file of "
+            f"your own, {kind}.py, give its folder by --experiments FOLDER"
+        )
     try:
-        if file is not None:
-            module = _import_file(kind, file)
-        elif kind in EXPERIMENTS or _is_importable(kind):
-            module = importlib.import_module(EXPERIMENTS.get(kind, kind))
-        else:
-            raise CoCoError(
-                f"there is no experiment {kind!r}{did_you_mean(kind, EXPERIMENTS)}; if it is a file "
-                f"of your own, {kind}.py, give its folder by --experiments FOLDER"
-            )
+        named = EXPERIMENTS.get(kind, kind)
+        module = importlib.import_module(named) if file is None else _import_file(kind, file)
     except CoCoError:
         raise
     except (Exception, SystemExit) as error:  # it may be anybody's

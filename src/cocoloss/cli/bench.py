@@ -71,14 +71,8 @@ def run(
         --store postgresql://me@db.example.org/bench
     """
     _check_installed()
-    from cocoloss.benchmark.failures import failures_of  # noqa: PLC0415 - heavy
-    from cocoloss.benchmark.plan import remainder  # noqa: PLC0415
-    from cocoloss.benchmark.session import (  # noqa: PLC0415
-        Session,
-        default_workers,
-        look,
-        store_if_used,
-    )
+    from cocoloss.benchmark.plan import failures_of, remainder  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.runner import Session, default_workers, look, store_if_used  # noqa: PLC0415
 
     if scheduler is not None and workers is not None:
         raise click.UsageError("--workers starts workers here, --scheduler uses others; give one")
@@ -124,7 +118,7 @@ def plan(asked: SpecFile, workers: int | None, as_json: bool) -> None:
     """
     _check_installed()
     from cocoloss.benchmark.plan import remainder  # noqa: PLC0415 - heavy
-    from cocoloss.benchmark.session import default_workers, look  # noqa: PLC0415
+    from cocoloss.benchmark.runner import default_workers, look  # noqa: PLC0415
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
 
     described = asked.read()
@@ -178,8 +172,7 @@ def status(store: str, with_failures: bool, as_json: bool) -> None:
     _check_installed()
     from dataclasses import asdict  # noqa: PLC0415
 
-    from cocoloss.benchmark.failures import failures_of  # noqa: PLC0415 - heavy
-    from cocoloss.benchmark.status import status_of  # noqa: PLC0415
+    from cocoloss.benchmark.plan import failures_of, status_of  # noqa: PLC0415 - heavy
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
 
     with Store(store, create=False) as opened:
@@ -224,7 +217,7 @@ def merge(sources: tuple[str, ...], into: str) -> None:
     If one of them cannot be read, nothing is written.
     """
     _check_installed()
-    from cocoloss.benchmark.merge import merge_into  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.export import merge_into  # noqa: PLC0415 - heavy
 
     for source, merged in zip(sources, merge_into(into, sources), strict=True):
         click.echo(f"{source}: {merged.after - merged.before:,} new, {merged.after:,} in all")
@@ -239,7 +232,7 @@ def _check_installed() -> None:
 
 
 def _progress(*, quiet: bool) -> Any:
-    from cocoloss.benchmark.progress import LineProgress, LiveProgress  # noqa: PLC0415
+    from cocoloss.benchmark.runner import LineProgress, LiveProgress  # noqa: PLC0415
 
     if saying.is_terminal() and not quiet:
         return LiveProgress()
