@@ -1,15 +1,15 @@
 """Models fitted and measured on folds: networks in lockstep, others one by one."""
 
+import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_features
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 LEAST_PROBABILITY = 1e-15  # of a class that a model calls impossible, or has never seen
 NAN = float("nan")
+TOLERANCE = 1e-3  # in which probabilities of float32 sum to one
 
 
 def balanced_accuracy_of(classifier: Any, X: Any, y: Any) -> float:
@@ -67,6 +68,8 @@ def measure(
     y: NDArray[Any],
     test: NDArray[np.int64],
     train: NDArray[np.int64] | None = None,
+    *,
+    whose: str = "",
 ) -> dict[str, float]:
     """Return the measures of a fitted classifier.
 
@@ -78,6 +81,8 @@ def measure(
         The whole table.
     test, train : integer arrays
         Rows to measure on. Training rows are asked for their dispersity only.
+    whose : str
+        What messages call a model of the user's own, whose probabilities are checked.
 
     Returns
     -------
@@ -102,7 +107,9 @@ def measure(
         "accuracy": float(np.mean(labels == predicted)),
     }
     if hasattr(classifier, "predict_proba"):
-        probabilities = classifier.predict_proba(rows)
+        probabilities = np.asarray(classifier.predict_proba(rows))
+        if whose:
+            check_probabilities(probabilities, len(labels), len(classifier.classes_), whose)
         measures["log_loss"] = log_loss(labels, probabilities, classifier.classes_)
         if hasattr(classifier, "class_prior_") and len(getattr(classifier, "heads_", "1")) == 1:
             # The same network and head, had the classes been equally likely: by Bayes' rule.
@@ -205,6 +212,41 @@ def check_codes(codes: Any, n_rows: int, n_classes: int, whose: str) -> NDArray[
     return found.astype(np.intp)
 
 
+def check_probabilities(
+    probabilities: NDArray[Any], n_rows: int, n_classes: int, whose: str
+) -> None:
+    """Refuse what are no probabilities: scores, logits, or those of other classes.
+
+    Raises
+    ------
+    CoCoError
+        If the shape is not (n_rows, n_classes), or a row is not finite, has a number that is not
+        between 0 and 1, or does not sum to one.
+
+    Examples
+    --------
+    >>> check_probabilities(np.array([[0.25, 0.75]]), 1, 2, "model 'm'")
+    """
+    said = f"{whose}: predict_proba"
+    if probabilities.shape != (n_rows, n_classes) or probabilities.dtype.kind not in "biuf":
+        raise CoCoError(
+            f"{said} gave an array of {probabilities.dtype} of shape {probabilities.shape}; "
+            f"expected are numbers of shape ({n_rows}, {n_classes}), one column per class"
+        )
+    within = (probabilities >= -TOLERANCE) & (probabilities <= 1 + TOLERANCE)  # no NaN either
+    if not within.all():
+        raise CoCoError(
+            f"{said} gave {probabilities[~within][0].item()!r}; a probability is between 0 and 1"
+        )
+    sums = probabilities.sum(axis=1)
+    wrong = np.abs(sums - 1) > TOLERANCE
+    if wrong.any():
+        raise CoCoError(
+            f"{said} gave a row that sums to {sums[wrong][0].item():.6g}; the probabilities of a "
+            f"row sum to one"
+        )
+
+
 def fit_folds(
     kind: "ModelKind",
     params: Mapping[str, Any],
@@ -245,9 +287,12 @@ def fit_folds(
     seeds = [seed] * len(folds) if isinstance(seed, int) else list(seed)
     try:
         if kind.neural:
-            return _in_lockstep(kind, params, X, y, folds, seeds)
-        pairs = zip(folds, seeds, strict=True)
-        return [_alone(kind, params, X, y, fold, own) for fold, own in pairs]
+            estimator = kind.make(_num_features(X), len(np.unique(y)), params, seeds[0])
+            return _in_lockstep(estimator, X, y, folds, seeds)
+        return [
+            _alone(lambda d, c, own=own: kind.make(d, c, params, own), X, y, fold, kind.whose)
+            for fold, own in zip(folds, seeds, strict=True)
+        ]
     except Exception as error:
         if not kind.whose or isinstance(error, CoCoError):
             raise
@@ -275,7 +320,7 @@ def evaluate_folds(
             score = balanced_accuracy_of(classifier, _safe_indexing(X, fold.test), y[fold.test])
             measures = {"balanced_accuracy": score}
         else:
-            measures = measure(classifier, X, y, fold.test, fold.train)
+            measures = measure(classifier, X, y, fold.test, fold.train, whose=kind.whose)
         rows.append({"fold": number, **measures, "fit_seconds": seconds})
     return rows
 
@@ -297,16 +342,9 @@ def means(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _in_lockstep(
-    kind: "ModelKind",
-    params: Mapping[str, Any],
-    X: Any,
-    y: NDArray[Any],
-    folds: Sequence[Fold],
-    seeds: Sequence[int],
+    estimator: Any, X: Any, y: NDArray[Any], folds: Sequence[Fold], seeds: Sequence[int]
 ) -> list[Fitted]:
-    n_features = _num_features(X)
-    estimator = kind.make(n_features, len(np.unique(y)), params, seeds[0])
-    at_once = max(1, MOST_NUMBERS // max(1, len(y) * n_features))
+    at_once = max(1, MOST_NUMBERS // max(1, len(y) * _num_features(X)))
     fitted: list[Fitted] = []
     for start in range(0, len(folds), at_once):
         result = cross_validate_lockstep(
@@ -329,48 +367,31 @@ def _no_score(classifier: Any, X: Any, y: Any) -> float:  # noqa: ARG001 - measu
 
 
 def _alone(
-    kind: "ModelKind",
-    params: Mapping[str, Any],
-    X: Any,
-    y: NDArray[Any],
-    fold: Fold,
-    seed: int,
+    make: Callable[[int, int], Any], X: Any, y: NDArray[Any], fold: Fold, whose: str = ""
 ) -> Fitted:
+    """Fit what is made for so many columns and classes on the training rows of a fold."""
     started = time.perf_counter()
     rows = _safe_indexing(X, fold.train)
     classes, labels = np.unique(y[fold.train], return_inverse=True)
     preprocessor = TablePreprocessor().fit(rows)
     inputs = preprocessor.transform(rows)
-    model = kind.make(inputs.shape[1], len(classes), params, seed)
+    model = make(inputs.shape[1], len(classes))
     model.fit(inputs, labels)
-    return Fitted(
-        OnPreprocessed(preprocessor, model, classes, kind.whose), time.perf_counter() - started
-    )
+    joined = OnPreprocessed(preprocessor, model, classes, whose)
+    return Fitted(joined, time.perf_counter() - started)
 
 
 PRIORS = ("uniform", "empirical")
-FittedOn = tuple[Any, NDArray[np.intp], float]  # a classifier, its test rows, seconds of its fit
 
 
-def _forest(priors: str, seed: int) -> Any:
-    forest = RandomForestClassifier(
-        500, class_weight=_weights(priors), random_state=seed, n_jobs=-1
-    )
-    return make_pipeline(TablePreprocessor(), forest)
+def _peer(model: str, class_weight: str | None, seed: int, *_size: int) -> Any:
+    if model == "rf":
+        return RandomForestClassifier(500, class_weight=class_weight, random_state=seed, n_jobs=-1)
+    return SVC(C=10, class_weight=class_weight, decision_function_shape="ovr")
 
 
-def _kernel_svm(priors: str, seed: int) -> Any:  # noqa: ARG001 - it draws nothing
-    svm = SVC(C=10, class_weight=_weights(priors), decision_function_shape="ovr")
-    return make_pipeline(TablePreprocessor(), svm)
-
-
-def _weights(priors: str) -> str | None:
-    """Return the class weights that ask a peer for what the priors ask of our models."""
-    return "balanced" if priors == "uniform" else None
-
-
+TRAINING = "cocoloss.estimators.stacking"
 NETWORKS = {"coco": CoCoClassifier, "dr": DotRegressionClassifier, "ce": CrossEntropyClassifier}
-PEERS: dict[str, Callable[[str, int], Any]] = {"rf": _forest, "ksvm": _kernel_svm}
 NAMES = {
     "coco": "CoCo",
     "dr": "dot regression",
@@ -463,21 +484,26 @@ def evaluate_models(
     check_option(priors, "priors", PRIORS)
     check_integer(n_folds, "n_folds", minimum=2)
     y = np.asarray(y)
-    splits = _folds(y, n_folds, seed)
+    folds = _folds(y, n_folds, seed)
     evaluations = []
     for model in models:
         if on_model is not None:
             on_model(model)
         if model in NETWORKS:
-            options: dict[str, Any] = {"priors": priors, "random_state": seed}
-            options |= network_options or {}
-            fitted = _fit_in_lockstep(NETWORKS[model](**options), X, y, splits)
+            options = {"priors": priors, "random_state": seed} | (network_options or {})
+            importlib.import_module(TRAINING)  # torch, before the clock runs
+            estimator = NETWORKS[model](**options)
+            fitted = _in_lockstep(estimator, X, y, folds, [options["random_state"]] * len(folds))
         else:
-            fitted = _fit_one_by_one(PEERS[model](priors, seed), X, y, splits)
-        rows = [_measure(classifier, X, y, test) for classifier, test, _ in fitted]
-        folds = {name: np.array([row[name] for row in rows]) for name in MEASURES}
-        seconds = float(np.mean([seconds for *_, seconds in fitted]))
-        evaluations.append(Evaluation(model, folds, seconds))
+            # What the priors ask of our models, class weights ask of a peer.
+            weights = "balanced" if priors == "uniform" else None
+            make = partial(_peer, model, weights, seed)
+            fitted = [_alone(make, X, y, fold) for fold in folds]
+        pairs = zip(fitted, folds, strict=True)
+        rows = [_all_measures(one.classifier, X, y, fold.test) for one, fold in pairs]
+        values = {name: np.array([row[name] for row in rows]) for name in MEASURES}
+        seconds = float(np.mean([one.seconds for one in fitted]))
+        evaluations.append(Evaluation(model, values, seconds))
     return evaluations
 
 
@@ -492,49 +518,16 @@ def _folds(y: NDArray[Any], n_folds: int, seed: int) -> list[Fold]:
     return stratified_folds(y, min(n_folds, int(counts.max())), seed)
 
 
-def _fit_in_lockstep(estimator: Any, X: Any, y: NDArray[Any], splits: list[Any]) -> list[FittedOn]:
-    from cocoloss.estimators import stacking  # noqa: F401, PLC0415 - torch, before the clock runs
-
-    result = cross_validate_lockstep(
-        estimator,
-        X,
-        y,
-        cv=splits,
-        return_estimator=True,
-        scoring=lambda *_: 0.0,
-        error_score="raise",
-    )
-    return [
-        (classifier, test, float(seconds))
-        for classifier, (_, test), seconds in zip(
-            result["estimator"], splits, result["fit_time"], strict=True
-        )
-    ]
-
-
-def _fit_one_by_one(estimator: Any, X: Any, y: NDArray[Any], splits: list[Any]) -> list[FittedOn]:
-    fitted = []
-    for train, test in splits:
-        started = time.perf_counter()
-        classifier = clone(estimator).fit(_safe_indexing(X, train), y[train])
-        fitted.append((classifier, test, time.perf_counter() - started))
-    return fitted
-
-
-def _measure(classifier: Any, X: Any, y: NDArray[Any], test: NDArray[np.intp]) -> dict[str, float]:
-    """Return every measure of a fitted classifier on its test rows."""
-    rows, labels = _safe_indexing(X, test), y[test]
-    measures = dict.fromkeys(MEASURES, float("nan"))
-    predicted = np.asarray(classifier.predict(rows))
-    measures["balanced_accuracy"] = balanced_accuracy(labels, predicted)
-    measures["accuracy"] = float(np.mean(labels == predicted))
-    if hasattr(classifier, "predict_proba"):
-        probabilities = classifier.predict_proba(rows)
-        measures["log_loss"] = log_loss(labels, probabilities, classifier.classes_)
-    if hasattr(classifier, "heads_") and _can_spread(labels):
-        first = first_embedding(classifier, rows)
-        measures["dispersity"] = dispersity(first, labels)
-        collapse = neural_collapse(first, labels)
+def _all_measures(
+    classifier: Any, X: Any, y: NDArray[Any], test: NDArray[np.intp]
+) -> dict[str, float]:
+    """Return every measure of a fitted classifier on its test rows; NaN for what it has not."""
+    measures = dict.fromkeys(MEASURES, NAN) | measure(classifier, X, y, test)
+    labels = y[test]
+    if hasattr(classifier, "heads_") and not _can_spread(labels):
+        return measures | {"dispersity": NAN}
+    if hasattr(classifier, "heads_"):
+        collapse = neural_collapse(first_embedding(classifier, _safe_indexing(X, test)), labels)
         measures |= {"nc1": collapse.nc1, "nc4": collapse.nc4}
         if len(np.unique(labels)) > 2:  # two points are always a simplex
             measures["nc2"] = collapse.nc2

@@ -28,7 +28,8 @@ class Experiment(Protocol):
 
     It may have more: ``check_options(options)`` refuses options of the spec; ``USES_FOLDS`` names
     the folds that a table must have rows for, if not both "outer" and "inner"; and for reports
-    ``analyse(findings, missing)`` and ``blocks(findings, analysis, prefix)``.
+    ``ABOUT``, a sentence, ``analyse(findings, missing)`` and ``blocks(findings, analysis,
+    prefix)``.
     """
 
     def plan(self, spec: "Spec", infos: "Sequence[TableInfo]") -> "list[Unit]":

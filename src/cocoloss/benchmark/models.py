@@ -73,8 +73,8 @@ SAMPLES = 20  # random points by which hyperparameters are counted
 SIZE = (500, 10, 3)  # rows, columns and classes that the space is shown to count them
 
 
-def model_from_text(text: str) -> tuple[str, ModelKind]:
-    """Return name and kind of a model that was given as ``name=package.module:factory``.
+def own_model(name: str, place: str) -> ModelKind:
+    """Return the kind of a model that is made at a place, ``package.module:factory``.
 
     The factory is called with the arguments that the search space gives, and returns a classifier
     with ``fit`` and ``predict``; a class will do. The search space is a function
@@ -89,22 +89,12 @@ def model_from_text(text: str) -> tuple[str, ModelKind]:
 
     Examples
     --------
-    >>> name, kind = model_from_text("trees=sklearn.ensemble:ExtraTreesClassifier")
-    >>> name, kind.n_hyperparameters
-    ('trees', 0)
+    >>> kind = own_model("trees", "sklearn.ensemble:ExtraTreesClassifier")
+    >>> kind.n_hyperparameters
+    0
     >>> kind.make(10, 2, {"max_depth": 3}, 7)
     ExtraTreesClassifier(max_depth=3, random_state=7)
     """
-    name, equals, place = text.partition("=")
-    if not (name.strip() and equals and place.strip()):
-        raise CoCoError(
-            f"a model of your own is given as name=package.module:factory, not {text!r}"
-        )
-    return name.strip(), own_model(name.strip(), place.strip())
-
-
-def own_model(name: str, place: str) -> ModelKind:
-    """Return the kind of a model that is made at a place, ``package.module:factory``."""
     where = f"model {name!r} ({place})"
     module_name, _, path = place.partition(":")
     if not (module_name and path):

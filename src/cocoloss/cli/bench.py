@@ -61,8 +61,8 @@ def run(
     cut the same command goes on. Keys of the spec file are explained in docs/benchmark.md.
 
     The exit status is 0 if all tasks of the benchmark are done, 3 if some of them failed or took
-    too long, in this run or before, 130 after Ctrl-C, 2 for a slip on the command line and 1 for
-    anything else that stops it.
+    too long, in this run or before, 130 after Ctrl-C, 143 after SIGTERM, 2 for a slip on the
+    command line and 1 for anything else that stops it.
 
     \b
     cocoloss bench run paper/accuracy-smoke.toml --workers 4
@@ -80,7 +80,7 @@ def run(
     described = asked.read()
     where = asked.where(described)
     made, tables = look(described, on_table=bench_texts.say_table)
-    with store_if_used(where) as opened, _stopped_cleanly():
+    with store_if_used(where) as opened, _stopped_by_sigterm() as killed:
         left = remainder(made, opened, retry_failed=retry_failed)
         session = Session(made, left, opened, tables)
         bench_texts.say_left_out(made)
@@ -93,7 +93,8 @@ def run(
             )
         except KeyboardInterrupt:
             progress.close()
-            bench_texts.say_how_to_go_on(ctx, session)
+            bench_texts.say_how_to_go_on(session)
+            ctx.exit(bench_texts.TERMINATED if killed else bench_texts.INTERRUPTED)
         finally:
             progress.close()
         pairs = {(unit.model, unit.dataset) for unit in made.units}
@@ -240,14 +241,16 @@ def _progress(*, quiet: bool) -> Any:
 
 
 @contextmanager
-def _stopped_cleanly() -> Iterator[None]:
-    """Treat an ending cluster job (SIGTERM) like Ctrl-C."""
+def _stopped_by_sigterm() -> Iterator[list[int]]:
+    """Stop at the end of a cluster job (SIGTERM) as at Ctrl-C, and remember that it came."""
+    killed: list[int] = []
 
-    def stop(*_: object) -> NoReturn:
+    def stop(number: int, _frame: object) -> NoReturn:
+        killed.append(number)
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
-        yield
+        yield killed
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -4,7 +4,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FAILED = 3  # exit status if tasks failed; 1 and 2 say that a run did not come to its end
 INTERRUPTED = 130  # what shells expect after Ctrl-C
+TERMINATED = 143  # and after SIGTERM
 FAILURES_SHOWN = 5
 KINDS_SHOWN = 20  # of failures, at the end of a run
 
@@ -86,8 +87,8 @@ def _counted(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
-def say_how_to_go_on(ctx: click.Context, session: "Session") -> NoReturn:
-    """Say what a stopped run has kept, and end."""
+def say_how_to_go_on(session: "Session") -> None:
+    """Say what a stopped run has kept."""
     from cocoloss.benchmark.plan import remainder  # noqa: PLC0415
 
     left = remainder(session.plan, session.store)
@@ -97,7 +98,6 @@ def say_how_to_go_on(ctx: click.Context, session: "Session") -> NoReturn:
         f"go on with: {again}",
         err=True,
     )
-    ctx.exit(INTERRUPTED)
 
 
 def say_what_was_done(
