@@ -233,7 +233,7 @@ def _check_installed() -> None:
 
 
 def _progress(*, quiet: bool) -> Any:
-    from cocoloss.benchmark.runner import LineProgress, LiveProgress  # noqa: PLC0415
+    from cocoloss.cli.bench_progress import LineProgress, LiveProgress  # noqa: PLC0415
 
     if saying.is_terminal() and not quiet:
         return LiveProgress()
