@@ -1,16 +1,20 @@
-"""Tables: read from any file, written whole, fetched from sources, dealt into folds."""
+"""Tables: read from files of many formats, written, fetched from sources, dealt into folds.
 
-from cocoloss.tables.cache import FileCache, default_cache_folder
-from cocoloss.tables.folders import FolderSource
+What a column means to a model (its kind, its scale) is for :mod:`cocoloss.columns` to say.
+"""
+
 from cocoloss.tables.formats import check_suffix
-from cocoloss.tables.openml import OpenMLSource, SuiteEntry, suite_entries
 from cocoloss.tables.sources import (
     BundledSource,
     FileSource,
+    FolderSource,
+    OpenMLSource,
     Source,
+    SuiteEntry,
     TableCheck,
     check_tables,
     load_source,
+    suite_entries,
 )
 from cocoloss.tables.splits import Fold, cap_rows, named_seed, stratified_folds
 from cocoloss.tables.table import Table, make_table
@@ -28,7 +32,6 @@ from cocoloss.tables.target import split_target
 
 __all__ = [
     "BundledSource",
-    "FileCache",
     "FileSource",
     "Fold",
     "FolderSource",
@@ -42,7 +45,6 @@ __all__ = [
     "cap_rows",
     "check_suffix",
     "check_tables",
-    "default_cache_folder",
     "find_writing",
     "iter_columns",
     "iter_tables",
