@@ -1,11 +1,11 @@
-"""Tasks on Dask: workers that die, hang or are started by hand, and tables that are sent once."""
-
 import gc
+import importlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -24,8 +24,10 @@ from cocoloss.benchmark import workers
 from cocoloss.benchmark.plan import make_plan
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import SOURCE
-from cocoloss.benchmark.workers import DaskPool
+from cocoloss.benchmark.workers import DaskPool, TooLongError, Watch
 from cocoloss.exceptions import CoCoError
+
+pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture
@@ -322,3 +324,72 @@ def test_a_worker_that_comes_later_runs_one_task_at_a_time(by_hand, store, tmp_p
     by_hand.start_worker(threads=3)
     pool._client.wait_for_workers(1)  # noqa: SLF001
     assert run_on(pool, spec, store).units == {"ok": 4}
+
+
+def endlessly():
+    while True:
+        pass
+
+
+def test_a_limit_waits_for_the_end_of_an_import(tmp_path, monkeypatch):
+    (tmp_path / "slow_to_import.py").write_text(
+        "import time\n\nfor _ in range(50):\n    time.sleep(0.01)\ncomplete = True\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    imported = []
+
+    def work():
+        imported.append(importlib.import_module("slow_to_import"))
+        endlessly()
+
+    with pytest.raises(TooLongError):
+        Watch(seconds=0.1).call(work)
+    assert imported[0].complete
+
+
+def test_all_is_imported_when_the_clock_of_the_first_task_starts(tmp_path):
+    (tmp_path / "own_slow.py").write_text(
+        "from sklearn.tree import DecisionTreeClassifier as make\n"
+    )
+    script = """
+        import json, sys
+        from types import SimpleNamespace
+        from cocoloss.benchmark import workers
+        from cocoloss.benchmark.tasks import TableInfo, Unit
+        from cocoloss.benchmark.spec import Spec
+        from sklearn.datasets import load_iris
+
+        spec = Spec.from_dict({
+            "name": "cold",
+            "kind": "accuracy",
+            "data": {"source": "sklearn"},
+            "models": {"names": ["coco-default"], "own": {"mine": "own_slow:make"}},
+            "folds": {"outer": 2},
+        })
+        X, y = load_iris(return_X_y=True)
+        table = SimpleNamespace(X=X[::5], y=y[::5])
+        info = TableInfo("iris", 30, 4, 3, "")
+        at_start = []
+        call = workers.Watch.call
+
+        def noting(watch, work):
+            at_start.append(set(sys.modules))
+            return call(watch, work)
+
+        workers.Watch.call = noting
+        for model, stage in (("coco-default", "folds"), ("mine", "fold")):
+            unit = Unit.of(spec, info, model, tasks=1, seconds=1.0)
+            task = unit.task(stage, "0", {"point": {}})
+            done = workers.run_task(task, table, spec)
+            assert done.result.ok, done.traceback
+        late = {name.partition(".")[0] for name in set(sys.modules) - at_start[0]}
+        print(json.dumps(sorted(late)))
+    """
+    answer = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    heavy = {"torch", "sklearn", "scipy", "optuna", "pandas", "cocoloss", "own_slow"}
+    assert heavy & set(json.loads(answer.stdout)) == set()

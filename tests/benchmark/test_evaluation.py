@@ -1,5 +1,4 @@
-"""Measures in plain loops, and where they have no value."""
-
+import re
 import warnings
 
 import numpy as np
@@ -12,8 +11,90 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier
-from cocoloss.benchmark.evaluation import log_loss, measure
+from cocoloss.benchmark.evaluation import evaluate_folds, log_loss, measure
+from cocoloss.benchmark.models import ModelKind
+from cocoloss.exceptions import CoCoError
 from cocoloss.metrics import balanced_accuracy, dispersity
+from cocoloss.tables import stratified_folds
+
+
+class Fixed:
+    """Answers the same, whatever it is asked."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return self.answer(len(X))
+
+
+class Probable(Fixed):
+    """Has probabilities, too."""
+
+    def predict(self, X):
+        return np.zeros(len(X), dtype=int)
+
+    def predict_proba(self, X):
+        return self.answer(len(X))
+
+
+def scores(answer, model=Fixed):
+    kind = ModelKind(lambda *_: model(answer), whose="model 'm'")
+    X, y = load_iris(return_X_y=True)
+    folds = dict(enumerate(stratified_folds(y, 3, 0)))
+    return evaluate_folds(kind, {}, X, y, folds, 0)
+
+
+WRONG = {
+    "-1": lambda n: np.where(np.arange(n) == 2, -1, 1),
+    "3": lambda n: np.full(n, 3),
+    "0.97": lambda n: np.full(n, 0.97),
+    "nan": lambda n: np.full(n, np.nan),
+    "'0'": lambda n: np.array(["0"] * n),
+    "None": lambda n: np.array([None] * n),
+    "an array of shape (7,) for 50 rows": lambda n: np.zeros(7, dtype=int),
+    "an array of shape (50, 1) for 50 rows": lambda n: np.zeros((n, 1), dtype=int),
+}
+
+
+@pytest.mark.parametrize(("said", "answer"), WRONG.items(), ids=WRONG)
+def test_what_is_no_number_of_a_class_is_told_and_not_scored(said, answer):
+    told = f"model 'm' predicted {said}; classes are numbered 0 to 2"
+    with pytest.raises(CoCoError, match=re.escape(told)):
+        scores(answer)
+
+
+@pytest.mark.parametrize("kind", [int, np.uint8, np.float32, bool, object])
+def test_numbers_of_classes_are_taken_in_any_type(kind):
+    (first, *_) = scores(lambda n: np.ones(n, dtype=kind))
+    assert first["balanced_accuracy"] == pytest.approx(1 / 3)
+
+
+NO_PROBABILITIES = {
+    "gave an array of float64 of shape (50, 2)": lambda n: np.full((n, 2), 0.5),
+    "gave an array of float64 of shape (50,)": lambda n: np.full(n, 0.5),
+    "gave an array of <U3 of shape (50, 3)": lambda n: np.full((n, 3), "0.3"),
+    "gave nan": lambda n: np.full((n, 3), np.nan),
+    "gave -2.0": lambda n: np.full((n, 3), [3.0, -2.0, 0.0])[:, [1, 0, 2]],
+    "gave a row that sums to 3": lambda n: np.ones((n, 3)),
+    "gave a row that sums to 0": lambda n: np.zeros((n, 3)),
+}
+
+
+@pytest.mark.parametrize(("said", "answer"), NO_PROBABILITIES.items(), ids=NO_PROBABILITIES)
+def test_what_are_no_probabilities_is_told_and_not_scored(said, answer):
+    with pytest.raises(CoCoError, match=re.escape(f"model 'm': predict_proba {said}")):
+        scores(answer, Probable)
+
+
+def test_probabilities_of_float32_are_taken():
+    thirds = np.array([0.2, 0.3, 0.5], dtype=np.float32)
+    (first, *_) = scores(lambda n: np.tile(thirds, (n, 1)), Probable)
+    assert first["log_loss"] == pytest.approx(-np.log(thirds.astype(float)).mean(), abs=0.02)
+
 
 LABELS = st.integers(0, 3)
 
