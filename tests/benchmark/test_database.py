@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 from bench_helpers import fake_spec, numbers, run_fake
 
-from cocoloss.benchmark import database
-from cocoloss.benchmark.keys import Result
+from cocoloss.benchmark import store
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tasks import Result
 from cocoloss.exceptions import CoCoError
 from conftest import Server, find_binaries
 
@@ -90,7 +90,7 @@ def test_a_damaged_file_is_told(tmp_path):
 
 def test_tables_of_another_version_are_refused(where):
     with Store(where) as store:
-        change = sa.update(database.meta).values(value="99")
+        change = sa.update(store.meta).values(value="99")
         store.database.writing(lambda c: c.execute(change))
     with pytest.raises(CoCoError, match="another version of cocoloss"):
         Store(where)
@@ -155,7 +155,7 @@ def test_a_store_is_read_from_a_read_only_disk(tmp_path):
     with Store(path) as store:
         run_fake(SPEC, store)
         expected = numbers(store, SPEC)
-    opened = database.Database(path, create=False)
+    opened = store.Database(path, create=False)
     opened.engine = opened._engine(read_only=True, immutable=True)  # noqa: SLF001 - as on a CD
     reader = Store(path, create=False)
     reader.database = opened
@@ -192,10 +192,10 @@ def test_a_server_that_is_restarted_costs_nothing(tmp_path):
 
 def test_results_hold_nothing_that_a_database_has_not():
     with pytest.raises(TypeError, match="which JSON has not"):
-        database.dump_json(Result(extra={"model": object()}).extra)
+        store.dump_json(Result(extra={"model": object()}).extra)
 
 
 def test_a_server_is_called_as_the_user_wrote_it():
     told = r"the store postgresql://me@127\.0\.0\.1:1/none: no server"
     with pytest.raises(CoCoError, match=told):
-        database.Database("postgresql://me@127.0.0.1:1/none", create=False)
+        store.Database("postgresql://me@127.0.0.1:1/none", create=False)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import cocoloss
-from cocoloss.benchmark.environment import SOURCE, environment, source_digest
+from cocoloss.benchmark.tasks import SOURCE, environment, source_digest
 
 
 def test_the_versions_name_the_source():

@@ -9,8 +9,7 @@ import sqlalchemy as sa
 from bench_cli import FAILED, bench
 from bench_helpers import fake_spec, run_fake
 
-from cocoloss.benchmark import schema
-from cocoloss.benchmark.failures import failures_of
+from cocoloss.benchmark.plan import failures_of
 from cocoloss.benchmark.store import Store
 
 
@@ -72,7 +71,7 @@ def test_a_plan_says_what_failed_and_whose_times_it_shows(folder):
 def test_the_times_of_a_plan_are_those_that_were_measured(folder):
     bench("run", "tiny.toml", "--workers", 0, "--dataset", "iris", code=FAILED)
     with Store("tiny.sqlite") as store:
-        took = sa.update(schema.results).values(seconds=100.0)
+        took = sa.update(store.results).values(seconds=100.0)
         store.database.writing(lambda connection: connection.execute(took))
     planned = json.loads(bench("plan", "tiny.toml", "--json").stdout)
     assert planned["measured"]
@@ -86,7 +85,7 @@ def test_a_slip_of_the_experiment_itself_is_a_failure_without_tasks(folder, monk
         raise ZeroDivisionError("a slip")
         yield
 
-    monkeypatch.setattr("fake_experiment.drive", drive)
+    monkeypatch.setattr("fake.drive", drive)
     spec = fake_spec("good")
     with Store(folder / "slip.sqlite") as store:
         run_fake(spec, store, datasets=["a"])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from cocoloss.benchmark.fitting import evaluate_folds
-from cocoloss.benchmark.folds import stratified_folds
-from cocoloss.benchmark.model_kind import ModelKind
+from cocoloss.benchmark.evaluation import evaluate_folds
+from cocoloss.benchmark.models import ModelKind
 from cocoloss.exceptions import CoCoError
+from cocoloss.tables import stratified_folds
 
 
 class Fixed:

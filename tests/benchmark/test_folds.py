@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedKFold
 
-from cocoloss.benchmark.folds import stratified_folds
 from cocoloss.exceptions import CoCoError
+from cocoloss.tables import stratified_folds
 
 
 @given(st.lists(st.integers(0, 4), min_size=5, max_size=60), st.integers(2, 5), st.integers(0, 99))

@@ -1,15 +1,15 @@
 import math
 
-import fake_experiment
+import fake
 import numpy as np
 import pytest
 from bench_helpers import FakeTables, fake_spec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cocoloss.benchmark.json_text import dump_json, load_json, plain
 from cocoloss.benchmark.plan import make_plan
-from cocoloss.benchmark.worker import run_task
+from cocoloss.benchmark.workers import run_task
+from cocoloss.json_text import dump_json, json_value, load_json
 
 NUMBERS = st.floats() | st.integers(-(2**60), 2**60) | st.booleans() | st.none()
 TEXTS = st.text(max_size=8).filter(lambda text: text not in {"NaN", "Infinity", "-Infinity"})
@@ -26,19 +26,19 @@ def test_every_value_is_read_as_it_was_written(value):
 
 
 def test_numbers_of_numpy_become_those_of_python():
-    made = plain(
+    made = json_value(
         {"a": np.float32(0.5), "b": np.arange(2), "c": (np.bool_(True), np.float64("nan"))}
     )
     assert repr(made) == "{'a': 0.5, 'b': [0, 1], 'c': [True, nan]}"
     with pytest.raises(TypeError, match="a result holds a set"):
-        plain({"a": [{1}]})
+        json_value({"a": [{1}]})
 
 
 def test_a_task_answers_with_numbers_that_json_has_not(monkeypatch):
-    monkeypatch.setattr(fake_experiment, "number_from", lambda *_: -math.inf)
+    monkeypatch.setattr(fake, "number_from", lambda *_: -math.inf)
     spec, tables = fake_spec("good"), FakeTables()
     (unit,) = make_plan(spec, tables.infos(["a"])).units
     task = unit.task("fold", 0, {"x": 0.5})
-    finished = run_task("fake_experiment", task, tables.load("a"), spec)
+    finished = run_task(task, tables.load("a"), spec)
     assert finished.result.measures["balanced_accuracy"] == -math.inf
     assert finished.result.rows[0]["log_loss"] == math.inf

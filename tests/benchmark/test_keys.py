@@ -6,7 +6,7 @@ from bench_helpers import FakeTables, fake_spec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cocoloss.benchmark.keys import Task, Unit, digest_of, seed_of
+from cocoloss.benchmark.tasks import Task, Unit, digest_of, seed_of
 from cocoloss.exceptions import CoCoError
 
 NAMES = st.text("a/%2F", min_size=1, max_size=4)

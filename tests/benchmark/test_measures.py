@@ -12,8 +12,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier
-from cocoloss.benchmark.measures import balanced_accuracy, log_loss, measure
-from cocoloss.metrics import dispersity
+from cocoloss.benchmark.evaluation import log_loss, measure
+from cocoloss.metrics import balanced_accuracy, dispersity
 
 LABELS = st.integers(0, 3)
 

@@ -1,20 +1,18 @@
 """What two stores know of the same units is joined, and two walks through one are not mixed."""
 
-import fake_experiment
+import fake
 import pytest
 from bench_helpers import FakeTables, fake_spec, numbers, run_fake, run_until
 
-from cocoloss.benchmark.export import fold_table
-from cocoloss.benchmark.merge import merge
-from cocoloss.benchmark.plan import make_plan
-from cocoloss.benchmark.status import status_of
+from cocoloss.benchmark.export import fold_table, merge
+from cocoloss.benchmark.plan import make_plan, status_of
 from cocoloss.benchmark.store import Store
 
 
 def other_numbers(monkeypatch):
     """Let trials have other scores, as on a machine that rounds differently."""
-    usual = fake_experiment.number_from
-    monkeypatch.setattr(fake_experiment, "number_from", lambda *names: usual(*names, "there"))
+    usual = fake.number_from
+    monkeypatch.setattr(fake, "number_from", lambda *names: usual(*names, "there"))
 
 
 @pytest.fixture
@@ -85,7 +83,7 @@ def break_off_a_merge(store, source, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as power:
-        power.setattr("cocoloss.benchmark.merge.mark_current", interrupt)
+        power.setattr("cocoloss.benchmark.export.mark_current", interrupt)
         with pytest.raises(KeyboardInterrupt):
             merge(store, source)
 

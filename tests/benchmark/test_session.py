@@ -4,17 +4,13 @@ import pytest
 import sqlalchemy as sa
 from bench_helpers import FakeTables, fake_spec, run_fake
 
-from cocoloss.benchmark import dask_client, session, tables
-from cocoloss.benchmark.environment import Environment
-from cocoloss.benchmark.keys import Result
-from cocoloss.benchmark.plan import make_plan
-from cocoloss.benchmark.pool import HerePool, Running
-from cocoloss.benchmark.progress import LineProgress, Progress
-from cocoloss.benchmark.session import own_files, prepare, run_benchmark
+from cocoloss.benchmark import plan, runner, workers
+from cocoloss.benchmark.plan import Tables, make_plan
+from cocoloss.benchmark.runner import LineProgress, Progress, own_files, prepare, run_benchmark
 from cocoloss.benchmark.spec import load_spec
 from cocoloss.benchmark.store import Store
-from cocoloss.benchmark.tables import Tables
-from cocoloss.benchmark.worker import Finished
+from cocoloss.benchmark.tasks import Environment, Finished, Result
+from cocoloss.benchmark.workers import HerePool, Running
 from cocoloss.exceptions import CoCoError
 
 
@@ -72,7 +68,7 @@ def test_paths_begin_where_the_spec_lies(tmp_path, monkeypatch):
 
 
 def test_large_tables_are_read_again_and_may_not_have_changed(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "KEPT_BYTES", 0)
+    monkeypatch.setattr(plan, "KEPT_BYTES", 0)
     path = tmp_path / "toy.csv"
     path.write_text("size,kind\n" + "1,a\n2,b\n" * 5)
     source = {"source": f"file:{path}#kind"}
@@ -92,8 +88,8 @@ def test_files_of_own_models_are_found_in_the_current_folder(tmp_path, monkeypat
 
 
 def test_there_is_a_worker_for_every_core(monkeypatch):
-    monkeypatch.setattr(session.os, "sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
-    assert session.default_workers() == 3
+    monkeypatch.setattr(runner.os, "sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
+    assert runner.default_workers() == 3
 
 
 def test_a_session_knows_what_is_left(tmp_path):
@@ -116,7 +112,7 @@ def test_no_worker_is_started_when_nothing_is_left(tmp_path, monkeypatch):
             super().__init__(module, spec)
             started.append(options["scheduler"])
 
-    monkeypatch.setattr(session, "DaskPool", Started)
+    monkeypatch.setattr(runner, "DaskPool", Started)
     for options in ({"workers": 2}, {"scheduler": "tcp://10.0.0.1:8786"}):
         assert run_benchmark(spec, path, **options).units == {"failed": 1}
     assert started == []
@@ -179,7 +175,7 @@ def test_a_large_store_opens_resumes_and_reports_at_once(tmp_path):
 
 
 def test_a_scheduler_that_does_not_answer_leaves_no_store_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr(dask_client, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(workers, "CONNECT_SECONDS", 1)
     spec = bundled("iris")
     new, old = tmp_path / "new.sqlite", tmp_path / "old.sqlite"
     Store(old).close()

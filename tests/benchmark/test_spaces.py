@@ -6,7 +6,7 @@ import pytest
 from optuna.trial import FixedTrial
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier
-from cocoloss.benchmark import accuracy, spaces
+from cocoloss.benchmark import accuracy, study
 from play import iris, play, spec_of
 
 
@@ -35,7 +35,7 @@ def ask(space, *size, **options):
 
 
 def test_the_network_space_is_the_printed_one():
-    params, asked = ask(spaces.suggest_network, 900, 20, 3)
+    params, asked = ask(study.suggest_network, 900, 20, 3)
     assert asked == {
         "hidden_layers": (1, 4, False),
         "log2_units": (2, 10, False),
@@ -63,24 +63,24 @@ def test_the_network_space_is_the_printed_one():
     ("n_classes", "bounds"), [(2, (2, 64)), (3, (2, 64)), (10, (9, 64)), (46, (45, 92))]
 )
 def test_the_embedding_has_room_for_the_simplex(n_classes, bounds):
-    _, asked = ask(spaces.suggest_network, 900, 20, n_classes)
+    _, asked = ask(study.suggest_network, 900, 20, n_classes)
     assert asked["embedding_dim"] == (*bounds, True)
 
 
 @pytest.mark.parametrize("n_samples", [2, 3, 31, 32, 63, 64, 450, 1023, 1024, 1025, 90_000])
 def test_the_largest_batch_is_at_most_half_the_rows(n_samples):
     exponent = min(math.floor(math.log2(n_samples / 2)), 9)
-    assert spaces.largest_batch(n_samples, 9) == exponent
-    _, asked = ask(spaces.suggest_network, n_samples, 20, 3)
+    assert study.largest_batch(n_samples, 9) == exponent
+    _, asked = ask(study.suggest_network, n_samples, 20, 3)
     assert asked["log2_batch_size"] == (min(4, exponent), exponent, False)
 
 
 def test_the_units_are_four_to_1024_whatever_the_table():
-    assert {spaces.unit_exponents(d) for d in range(1, 3000)} == {(2, 10)}
+    assert {study.unit_exponents(d) for d in range(1, 3000)} == {(2, 10)}
 
 
 def test_cross_entropy_has_no_embedding_to_choose():
-    params, asked = ask(spaces.suggest_network, 900, 20, 3, embedding=False)
+    params, asked = ask(study.suggest_network, 900, 20, 3, embedding=False)
     assert "embedding_dim" not in params
     assert "embedding_dim" not in asked
     CrossEntropyClassifier(**params)
@@ -96,19 +96,19 @@ def test_no_dropout_is_no_dropout():
         "use_dropout": False,
         "embedding_dim": 4,
     }
-    assert "dropout" not in spaces.suggest_network(FixedTrial(point), 900, 20, 3)
+    assert "dropout" not in study.suggest_network(FixedTrial(point), 900, 20, 3)
 
 
 def test_the_svm_space_is_the_printed_one():
-    _, asked = ask(spaces.suggest_svm, 900, 20, 3)
+    _, asked = ask(study.suggest_svm, 900, 20, 3)
     assert asked == {"C": (1e-3, 1e5, True), "gamma_times_d": (1 / 256, 4096, True)}
 
 
 def test_the_forest_looks_at_one_to_all_columns():
-    params, asked = ask(spaces.suggest_forest, 900, 20, 3)
+    params, asked = ask(study.suggest_forest, 900, 20, 3)
     assert asked == {"max_features": (1, 20, False)}
     assert params == {"feature_share": 1.0}
-    assert spaces.suggest_forest(FixedTrial({"max_features": 5}), 900, 20, 3) == {
+    assert study.suggest_forest(FixedTrial({"max_features": 5}), 900, 20, 3) == {
         "feature_share": 0.25
     }
 
@@ -116,12 +116,12 @@ def test_the_forest_looks_at_one_to_all_columns():
 @pytest.mark.parametrize("n_samples", [40, 500, 100_000])
 @pytest.mark.parametrize("n_classes", [2, 3, 100])
 def test_the_default_is_a_point_of_the_default_space(n_samples, n_classes):
-    point = spaces.default_point({}, n_samples=n_samples, n_classes=n_classes)
-    params = spaces.suggest_default(FixedTrial(point), n_samples, 7, n_classes)
+    point = study.default_point({}, n_samples=n_samples, n_classes=n_classes)
+    params = study.suggest_default(FixedTrial(point), n_samples, 7, n_classes)
     default = CoCoClassifier().get_params()
     assert params["hidden_layer_sizes"] == default["hidden_layer_sizes"]
     assert params["batch_size"] == min(
-        default["batch_size"], 2 ** spaces.largest_batch(n_samples, 8)
+        default["batch_size"], 2 ** study.largest_batch(n_samples, 8)
     )
     assert params["learning_rate_init"] == default["learning_rate_init"]
     assert params["weight_decay"] == default["weight_decay"]
@@ -131,16 +131,16 @@ def test_the_default_is_a_point_of_the_default_space(n_samples, n_classes):
 
 def test_a_classifier_outside_the_default_space_is_brought_to_its_edge():
     params = {"hidden_layer_sizes": (2000,) * 5, "batch_size": 4, "weight_decay": 0.0}
-    point = spaces.default_point(params, n_samples=500, n_classes=2)
+    point = study.default_point(params, n_samples=500, n_classes=2)
     assert (point["hidden_layers"], point["log2_units"], point["log2_batch_size"]) == (3, 9, 4)
     assert point["weight_decay"] == 1e-4
-    spaces.suggest_default(FixedTrial(point), 500, 7, 2)
+    study.suggest_default(FixedTrial(point), 500, 7, 2)
 
 
 @pytest.mark.parametrize(("most", "high"), [(0, 10), (256, 8), (300, 8), (2048, 10), (1, 2)])
 def test_hidden_layers_may_be_capped(most, high):
     trial = Recorder()
-    params = spaces.suggest_network(trial, 900, 20, 3, max_units=most)
+    params = study.suggest_network(trial, 900, 20, 3, max_units=most)
     assert trial.asked["log2_units"][:2] == (2, high)
     assert params["hidden_layer_sizes"] == (2**high,) * 4
 

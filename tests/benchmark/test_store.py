@@ -8,14 +8,10 @@ from datetime import timedelta
 import pytest
 from bench_helpers import FakeTables, fake_spec, numbers, run_fake
 
-from cocoloss.benchmark.environment import Environment
-from cocoloss.benchmark.export import export, fold_table, task_table
-from cocoloss.benchmark.keys import Result, Unit
-from cocoloss.benchmark.merge import merge
-from cocoloss.benchmark.runbook import now
-from cocoloss.benchmark.status import status_of
-from cocoloss.benchmark.store import Store
-from cocoloss.benchmark.worker import Finished
+from cocoloss.benchmark.export import export, fold_table, merge, task_table
+from cocoloss.benchmark.plan import status_of
+from cocoloss.benchmark.store import Store, now
+from cocoloss.benchmark.tasks import Environment, Finished, Result, Unit
 from cocoloss.exceptions import CoCoError
 
 SPEC = fake_spec("good")
@@ -202,7 +198,7 @@ def test_a_store_is_read_without_being_made(where, store):
 
 def test_the_driver_that_has_gone_without_a_word_is_noticed(store, monkeypatch):
     store.begin_run("run1", SPEC, HERE)
-    monkeypatch.setattr("cocoloss.benchmark.status.now", lambda: now() + timedelta(minutes=5))
+    monkeypatch.setattr("cocoloss.benchmark.plan.now", lambda: now() + timedelta(minutes=5))
     (status,) = status_of(store)
     assert status["state"] == "broken"
     assert status["seconds_since_seen"] >= 300

@@ -7,16 +7,11 @@ import pandas as pd
 import pytest
 from bench_helpers import FakeTables, fake_spec, numbers, run_fake, run_until
 
-from cocoloss.benchmark.environment import Environment
-from cocoloss.benchmark.export import export, task_table
+from cocoloss.benchmark.export import TaskFile, export, merge, merge_into, task_table, whole_table
 from cocoloss.benchmark.findings import read_findings
-from cocoloss.benchmark.keys import Result, Unit
-from cocoloss.benchmark.merge import merge, merge_into
-from cocoloss.benchmark.plan import make_plan, remainder
-from cocoloss.benchmark.status import status_of
+from cocoloss.benchmark.plan import make_plan, remainder, status_of
 from cocoloss.benchmark.store import Store
-from cocoloss.benchmark.task_file import TaskFile, whole_table
-from cocoloss.benchmark.worker import Finished
+from cocoloss.benchmark.tasks import Environment, Finished, Result, Unit
 from cocoloss.exceptions import CoCoError
 
 ENDINGS = pytest.mark.parametrize("ending", ["csv", "parquet"])

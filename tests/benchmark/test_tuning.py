@@ -6,11 +6,11 @@ import pytest
 from sklearn.datasets import load_wine
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
-from cocoloss.benchmark.folds import stratified_folds
-from cocoloss.benchmark.measures import balanced_accuracy_of
-from cocoloss.benchmark.tuning import tune_classifier
+from cocoloss.benchmark.evaluation import balanced_accuracy_of
+from cocoloss.benchmark.study import tune_classifier
 from cocoloss.estimators import cross_validate_lockstep
 from cocoloss.exceptions import CoCoError
+from cocoloss.tables import stratified_folds
 
 QUICK = {"max_iter": 3, "n_members": 1}
 

@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from cocoloss.benchmark.watch import TooLongError, Watch
+from cocoloss.benchmark.workers import TooLongError, Watch
 
 
 def endlessly():
@@ -39,8 +39,8 @@ def test_all_is_imported_when_the_clock_of_the_first_task_starts(tmp_path):
     script = """
         import json, sys
         from types import SimpleNamespace
-        from cocoloss.benchmark import worker
-        from cocoloss.benchmark.keys import TableInfo, Unit
+        from cocoloss.benchmark import workers
+        from cocoloss.benchmark.tasks import TableInfo, Unit
         from cocoloss.benchmark.spec import Spec
         from sklearn.datasets import load_iris
 
@@ -55,17 +55,17 @@ def test_all_is_imported_when_the_clock_of_the_first_task_starts(tmp_path):
         table = SimpleNamespace(X=X[::5], y=y[::5])
         info = TableInfo("iris", 30, 4, 3, "")
         at_start = []
-        call = worker.Watch.call
+        call = workers.Watch.call
 
         def noting(watch, work):
             at_start.append(set(sys.modules))
             return call(watch, work)
 
-        worker.Watch.call = noting
+        workers.Watch.call = noting
         for model, stage in (("coco-default", "folds"), ("mine", "fold")):
             unit = Unit.of(spec, info, model, tasks=1, seconds=1.0)
             task = unit.task(stage, "0", {"point": {}})
-            done = worker.run_task("cocoloss.benchmark.accuracy", task, table, spec)
+            done = workers.run_task(task, table, spec)
             assert done.result.ok, done.traceback
         late = {name.partition(".")[0] for name in set(sys.modules) - at_start[0]}
         print(json.dumps(sorted(late)))

@@ -30,7 +30,7 @@ class Reader(HTMLParser):
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
         self.tags, self.text, self.attributes = [], "", {}
-        self.feed(text)
+        self.feed(str(text))
         self.close()
 
     def handle_starttag(self, tag, attrs):

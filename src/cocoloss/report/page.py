@@ -1,31 +1,24 @@
+# ruff: noqa: S704 - this file goes when nothing builds markup by hand
 """The shell of a page: one HTML file that holds all it needs and fetches nothing.
 
 Text becomes markup in one place, :func:`element`, which escapes whatever is not markup already:
 names of classes, columns and files are strangers' strings.
 """
 
-import base64
-import hashlib
 import html
 import json
-import math
-import unicodedata
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
 from typing import Any
 
+from markupsafe import Markup
+
+from cocoloss.report.templates import _hashes, asset
+from cocoloss.report.text import MISSING, percent, significant, visible
+
+__all__ = ["MISSING", "Markup", "asset", "percent", "significant", "visible"]
+
 VOID = frozenset({"br", "col", "hr", "input", "link", "meta"})  # elements without an end tag
-UNSEEN = frozenset({"Cc", "Cs"})  # control characters and lone surrogates: no file can hold these
 BLANK = "(empty)"
-MISSING = "\u2013"
-NARROW = "\u202f"  # a space at which no line breaks
-SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-
-
-class Markup(str):
-    """Text that is HTML already."""
-
-    __slots__ = ()
 
 
 def element(tag: str, *children: "str | Iterable[str | None] | None", **attributes: Any) -> Markup:
@@ -66,13 +59,6 @@ def _inside(child: "str | Iterable[str | None] | None") -> str:
     if isinstance(child, str):
         return html.escape(visible(child))
     return "".join(_inside(part) for part in child)
-
-
-def visible(text: str) -> str:
-    """Return text without characters that no file or reader can show; they become U+FFFD."""
-    return "".join(
-        "\ufffd" if unicodedata.category(c) in UNSEEN and c not in "\n\t" else c for c in text
-    )
 
 
 def name(text: str) -> Markup:
@@ -150,47 +136,6 @@ def figure(title: str, *body: "str | None", caption: str = "", id_: str = "") ->
     )
 
 
-def significant(value: float | None) -> str:
-    """Return a number with three significant digits, as the scripts of the page write it.
-
-    Examples
-    --------
-    >>> [significant(x) for x in (0.02216, 12.0, 1234.5, 3.21e-5, 0.0, float("nan"), float("inf"))]
-    ['0.0222', '12.0', '1235', '3.2×10⁻⁵', '0', '–', '∞']
-    """  # noqa: RUF002 - what a reader sees
-    if value == math.inf:
-        return "∞"
-    if value is None or not math.isfinite(value):
-        return MISSING
-    if value == 0:
-        return "0"
-    size = abs(value)
-    if size >= 1e5 or size < 1e-3:
-        digits, exponent = f"{value:.1e}".split("e")
-        return f"{digits}×10{str(int(exponent)).translate(SUPERSCRIPTS)}"  # noqa: RUF001
-    if size >= 999.5:
-        return str(math.floor(value + 0.5))
-    return f"{value:#.3g}".rstrip(".")
-
-
-def percent(value: float | None) -> str:
-    r"""Return a share in per cent with one decimal place.
-
-    Examples
-    --------
-    >>> percent(0.97222)
-    '97.2\u202f%'
-    """
-    if value is None or not math.isfinite(value):
-        return MISSING
-    return f"{100 * value:.1f}{NARROW}%"
-
-
-def asset(filename: str) -> str:
-    """Return a static part of the pages."""
-    return (files("cocoloss.report") / "assets" / filename).read_text(encoding="utf-8")
-
-
 def page(
     title: str,
     body: Iterable[str],
@@ -238,7 +183,7 @@ def page(
         element("script", as_json(data), type="application/json", id_="data"),
         [element("script", Markup(part)) for part in js],
     )
-    return "<!DOCTYPE html>\n" + element("html", head, "\n", content, lang="en") + "\n"
+    return f"<!DOCTYPE html>\n{element('html', head, chr(10), content, lang='en')}\n"
 
 
 def as_json(data: Any) -> Markup:
@@ -253,8 +198,3 @@ def as_json(data: Any) -> Markup:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
-
-
-def _hashes(parts: Sequence[str]) -> str:
-    digests = (hashlib.sha256(part.encode()).digest() for part in parts)
-    return " ".join(f"'sha256-{base64.b64encode(d).decode()}'" for d in digests) or "'none'"

@@ -34,7 +34,7 @@ def mark_alone(record: RunRecord) -> Markup | None:
 
 def titled(title: str, mark: Markup | None) -> Markup:
     """Return a title with its mark behind it."""
-    return Markup(element("span", title) + (f" {mark}" if mark else ""))
+    return Markup(f"{element('span', title)} {mark}" if mark else element("span", title))
 
 
 def what_the_marks_mean(record: RunRecord) -> Markup:
