@@ -26,7 +26,7 @@ from cocoloss.benchmark.rankings import NotRanked, Ranking, rank
 from cocoloss.benchmark.spec import check_counts, check_rate, check_whole, chosen_options
 from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit, seed_of
 from cocoloss.columns import TablePreprocessor
-from cocoloss.estimators.classifiers import BALANCED_FROM
+from cocoloss.estimators.objective import BALANCED_FROM
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import CentroidHead, GaussianHead
 from cocoloss.metrics import balanced_accuracy

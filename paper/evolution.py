@@ -17,7 +17,7 @@ from cocoloss.benchmark.findings import Findings
 from cocoloss.benchmark.models import find_model
 from cocoloss.benchmark.spec import check_counts, check_rate, check_whole, chosen_options
 from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit
-from cocoloss.estimators.ensemble import Ensemble
+from cocoloss.estimators.model import Ensemble
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import GaussianHead
 from cocoloss.metrics import balanced_accuracy, dispersity

@@ -19,9 +19,10 @@ from cocoloss.benchmark.models import (
     model_from_text,
     own_model,
     suggest_forest,
-    tempered_coco,
 )
 from cocoloss.estimators.base import BaseNetworkClassifier
+from cocoloss.estimators.classifiers import ObjectiveClassifier
+from cocoloss.estimators.objective import CoCo
 from cocoloss.exceptions import CoCoError
 from cocoloss.tables import stratified_folds
 from oracles import printed_balanced_coco, value_and_grad
@@ -149,7 +150,7 @@ def test_every_baseline_has_a_weighted_form():
 def test_the_mixture_has_plain_and_balanced_at_its_marks(exponent, loss, iris):
     X, y = iris[0][:120], iris[1][:120]  # 50, 50, 20
     options = SMALL | {"n_members": 1, "random_state": 0, "early_stopping": False}
-    mixed = tempered_coco(exponent)(**options).fit(X, y)
+    mixed = ObjectiveClassifier(objective=CoCo(balance=exponent), **options).fit(X, y)
     known = CoCoClassifier(loss=loss, **options).fit(X, y)
     np.testing.assert_array_equal(mixed.parameters_, known.parameters_)
 

@@ -390,7 +390,7 @@ def _peer(model: str, class_weight: str | None, seed: int, *_size: int) -> Any:
     return SVC(C=10, class_weight=class_weight, decision_function_shape="ovr")
 
 
-TRAINING = "cocoloss.estimators.stacking"
+TRAINING = "cocoloss.estimators.jobs"
 NETWORKS = {"coco": CoCoClassifier, "dr": DotRegressionClassifier, "ce": CrossEntropyClassifier}
 NAMES = {
     "coco": "CoCo",
