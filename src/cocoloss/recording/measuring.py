@@ -13,7 +13,7 @@ from cocoloss.estimators.jobs import Job
 from cocoloss.exceptions import CoCoError, GeometryError, GeometryWarning
 from cocoloss.geometry import similarity
 from cocoloss.metrics import ClassMoments, dispersity, dispersity_of, neural_collapse
-from cocoloss.recording.run_record import MEASURES
+from cocoloss.recording.record import MEASURES
 from cocoloss.recording.snapshots import Snapshot
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from cocoloss.estimators.targets import encode_targets
 from cocoloss.exceptions import CoCoError
 from cocoloss.recording.facts import arguments_of, columns_of, gaps_of, versions
 from cocoloss.recording.measuring import SnapshotMeasure, balanced_accuracy, target_similarity
+from cocoloss.recording.record import MEASURES, RunRecord
 from cocoloss.recording.reliability import reliability_curve
 from cocoloss.recording.rows import split_test, stratified_sample
-from cocoloss.recording.run_record import MEASURES, RunRecord
 from cocoloss.recording.snapshots import Recorder
 
 if TYPE_CHECKING:
