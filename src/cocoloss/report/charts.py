@@ -1,17 +1,19 @@
-"""Charts for pages: lines, points and panels as SVG in the page's own colours, without scripts.
+"""Charts that stand still: places in pixels, which ``templates/charts.html`` writes as SVG.
 
 The numbers come from results that were computed before. The same pictures as files, for papers,
-are in :mod:`cocoloss.report.figures`.
+are in :mod:`cocoloss.report.figures`; what moves is drawn by the scripts of a page.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
-from cocoloss.report.page import Markup, element
+from cocoloss.report.templates import macro
 
 N_COLOURS = 10
 
@@ -34,21 +36,36 @@ class Axes:
     x_range: tuple[float, float]
     y_range: tuple[float, float]
     left: float = 46
-    right: float = 20
-    top: float = 10
-    bottom: float = 40
+    margins: tuple[float, float, float] = (10, 20, 40)  # top, right, bottom
+
+    @property
+    def right(self) -> float:
+        """Where the box ends."""
+        return self.width - self.margins[1]
+
+    @property
+    def bottom(self) -> float:
+        """Where the x axis is."""
+        return self.height - self.margins[2]
 
     def x(self, value: float) -> float:
         """Return the place of a number from the left."""
-        low, high = self.x_range
-        share = (value - low) / ((high - low) or 1.0)
-        return self.left + share * (self.width - self.left - self.right)
+        return self.left + _share(value, self.x_range) * (self.right - self.left)
 
     def y(self, value: float) -> float:
         """Return the place of a number from the top."""
-        low, high = self.y_range
-        share = (value - low) / ((high - low) or 1.0)
-        return self.height - self.bottom - share * (self.height - self.top - self.bottom)
+        return self.bottom - _share(value, self.y_range) * (self.bottom - self.margins[0])
+
+    def frame(self, x_title: str, x_ticks: Sequence[tuple[float, str]]) -> dict[str, Any]:
+        """Return what is drawn around the numbers."""
+        return {
+            "left": self.left,
+            "right": self.right,
+            "bottom": self.bottom,
+            "x_title": x_title,
+            "x_ticks": [(self.x(value), text) for value, text in x_ticks],
+            "y_ticks": [(self.y(value), f"{value:g}") for value in ticks(*self.y_range)],
+        }
 
 
 def ticks(low: float, high: float, wanted: int = 5) -> list[float]:
@@ -83,29 +100,23 @@ def line_chart(
 
     Examples
     --------
-    >>> chart = line_chart([Line("a", 0, [(1, 0.5), (2, 0.7)])], x_title="n", label="A", x_ticks=[1, 2])
-    >>> chart.count("<circle")
+    >>> line = Line("a", 0, [(1, 0.5), (2, 0.7)])
+    >>> line_chart([line], x_title="n", label="A", x_ticks=[1, 2]).count("<circle")
     2
-    """  # noqa: E501 - an example
-    values = [y for line in lines for _, y in line.points if math.isfinite(y)]
-    y_range = y_range or widened(values)
+    """
+    known = [[p for p in line.points if math.isfinite(p[1])] for line in lines]
+    y_range = y_range or widened([y for points in known for _, y in points])
     place = {tick: float(number) for number, tick in enumerate(x_ticks)}
     axes = Axes(*size, (0.0, max(1.0, len(place) - 1.0)), y_range)
-    parts = axis_parts(axes, x_title, x_ticks=[(at, f"{tick:g}") for tick, at in place.items()])
-    for line in lines:
-        colour = f"var(--c{line.colour % N_COLOURS})"
-        places = [(axes.x(place[x]), axes.y(y)) for x, y in line.points if math.isfinite(y)]
-        path = "L".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        parts.append(element("path", d=f"M{path}", class_="curve", stroke=colour))
-        for (x, y), (px, py) in zip(
-            [p for p in line.points if math.isfinite(p[1])], places, strict=True
-        ):
-            note = element("title", f"{line.name}, {x:g}: {y:.4f}")
-            parts.append(
-                element("circle", note, cx=f"{px:.1f}", cy=f"{py:.1f}", r=3.4, fill=colour)
-            )
-    chart = _svg(parts, size, label)
-    return Markup(legend([(line.name, line.colour) for line in lines]) + chart) if keys else chart
+    drawn = []
+    for line, points in zip(lines, known, strict=True):
+        places = [(axes.x(place[x]), axes.y(y)) for x, y in points]
+        titles = [f"{line.name}, {x:g}: {y:.4f}" for x, y in points]
+        marks = list(zip(places, titles, strict=True))
+        drawn.append({"points": places, "marks": marks, "colour": _colour(line.colour)})
+    frame = axes.frame(x_title, [(at, f"{tick:g}") for tick, at in place.items()])
+    chart = _draw("lines", size, label, axes=frame, lines=drawn)
+    return legend([(line.name, line.colour) for line in lines]) + chart if keys else chart
 
 
 def scatter_chart(
@@ -119,31 +130,18 @@ def scatter_chart(
     """Return points with their names as titles, and a straight line (slope, intercept)."""
     xs, ys = [p[0] for p in points], [p[1] for p in points]
     axes = Axes(*size, widened(xs), widened([*ys, 0.0]), left=58)
-    marks = [(value, f"{value:g}") for value in ticks(*axes.x_range, 7)]
-    parts = axis_parts(axes, x_title, x_ticks=marks)
-    zero = axes.y(0.0)
-    parts.append(
-        element(
-            "line",
-            class_="kept",
-            x1=axes.left,
-            x2=axes.width - axes.right,
-            y1=f"{zero:.1f}",
-            y2=f"{zero:.1f}",
-        )
-    )
-    for x, y, title in points:
-        note = element("title", title)
-        parts.append(
-            element(
-                "circle", note, cx=f"{axes.x(x):.1f}", cy=f"{axes.y(y):.1f}", r=4.5, class_="point"
-            )
-        )
+    ends = []
     if line is not None and all(map(math.isfinite, line)):
-        ends = [(x, line[0] * x + line[1]) for x in (min(xs), max(xs))]
-        path = "L".join(f"{axes.x(x):.1f},{axes.y(y):.1f}" for x, y in ends)
-        parts.append(element("path", d=f"M{path}", class_="curve", stroke="var(--bad)"))
-    return _svg(parts, size, label)
+        ends = [(axes.x(x), axes.y(line[0] * x + line[1])) for x in (min(xs), max(xs))]
+    return _draw(
+        "scatter",
+        size,
+        label,
+        axes=axes.frame(x_title, [(value, f"{value:g}") for value in ticks(*axes.x_range, 7)]),
+        zero=axes.y(0.0),
+        marks=[((axes.x(x), axes.y(y)), title) for x, y, title in points],
+        line=ends,
+    )
 
 
 def embedding_panel(
@@ -156,64 +154,31 @@ def embedding_panel(
     size: float = 260,
 ) -> Markup:
     """Return rows in the plane, the unit circle, and the class centres with lines to the origin."""
-    unit = size / 2 / extent
     middle = size / 2
+    unit = middle / extent
 
-    def place(point: NDArray[np.float64]) -> tuple[float, float]:
-        return middle + unit * float(point[0]), middle - unit * float(point[1])
+    def places(points: NDArray[np.float64]) -> list[tuple[float, float]]:
+        return [(middle + unit * float(p[0]), middle - unit * float(p[1])) for p in points]
 
-    parts = [
-        element("circle", cx=middle, cy=middle, r=f"{unit:.1f}", class_="circle"),
-    ]
+    dots = []
     for c in range(len(centres)):
         # A path of dots is a tenth of as many circles.
-        own = [place(p) for p in embedding[labels == c]]
-        dots = "".join(f"M{x:.1f},{y:.1f}h0" for x, y in own)
-        parts.append(element("path", d=dots or "M0,0", class_="dots", stroke=_colour(c)))
-    for c, centre in enumerate(centres):
-        x, y = place(centre)
-        parts += [
-            element("path", d=f"M{middle},{middle}L{x:.1f},{y:.1f}", class_="spoke"),
-            element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=6, class_="centre", fill=_colour(c)),
-        ]
-    return _svg(parts, (size, size), label)
-
-
-def axis_parts(axes: Axes, x_title: str, *, x_ticks: Sequence[tuple[float, str]]) -> list[Markup]:
-    """Return rules, numbers and the title of the x axis."""
-    right, bottom = axes.width - axes.right, axes.height - axes.bottom
-    parts = []
-    for value in ticks(*axes.y_range):
-        y = axes.y(value)
-        parts += [
-            element("line", class_="rule", x1=axes.left, x2=right, y1=f"{y:.1f}", y2=f"{y:.1f}"),
-            element("text", f"{value:g}", x=axes.left - 8, y=f"{y + 4:.1f}", text_anchor="end"),
-        ]
-    parts.append(element("line", class_="axis", x1=axes.left, x2=right, y1=bottom, y2=bottom))
-    parts += [
-        element("text", text, x=f"{axes.x(v):.1f}", y=bottom + 17, text_anchor="middle")
-        for v, text in x_ticks
-    ]
-    parts.append(element("text", x_title, x=right, y=bottom + 34, text_anchor="end"))
-    return parts
+        own = "".join(f"M{x:.1f},{y:.1f}h0" for x, y in places(embedding[labels == c]))
+        dots.append((own or "M0,0", _colour(c)))
+    return _draw(
+        "panel",
+        (size, size),
+        label,
+        middle=middle,
+        radius=unit,
+        dots=dots,
+        centres=[(place, _colour(c)) for c, place in enumerate(places(centres))],
+    )
 
 
 def legend(names: Sequence[tuple[str, int]]) -> Markup:
     """Return a list of names with their colours."""
-    items = [
-        element(
-            "li",
-            element(
-                "svg",
-                element("path", d="M1,4H21", class_="curve", stroke=_colour(colour)),
-                viewBox="0 0 22 8",
-                aria_hidden="true",
-            ),
-            name,
-        )
-        for name, colour in names
-    ]
-    return element("ul", items, class_="keys")
+    return macro("charts.html", "legend", [(name, _colour(colour)) for name, colour in names])
 
 
 def widened(values: Sequence[float], share: float = 0.06) -> tuple[float, float]:
@@ -225,16 +190,15 @@ def widened(values: Sequence[float], share: float = 0.06) -> tuple[float, float]
     return low - room, high + room
 
 
+def _share(value: float, within: tuple[float, float]) -> float:
+    low, high = within
+    return (value - low) / ((high - low) or 1.0)
+
+
 def _colour(k: int) -> str:
     return f"var(--c{k % N_COLOURS})"
 
 
-def _svg(parts: Sequence[Markup], size: tuple[float, float], label: str) -> Markup:
-    return element(
-        "svg",
-        parts,
-        class_="chart",
-        viewBox=f"0 0 {size[0]:g} {size[1]:g}",
-        role="img",
-        aria_label=label,
-    )
+def _draw(kind: str, size: tuple[float, float], label: str, **parts: Any) -> Markup:
+    width, height = (f"{side:g}" for side in size)
+    return macro("charts.html", kind, {"size": (width, height), "label": label, **parts})
