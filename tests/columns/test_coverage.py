@@ -6,7 +6,7 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from cocoloss.columns import TablePreprocessor
-from cocoloss.columns.coverage import Coverage
+from cocoloss.columns.encoder import Coverage
 
 TABLE = pd.DataFrame(
     {

@@ -11,7 +11,7 @@ from cocoloss.cli import options, saying
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cocoloss.columns.coverage import Coverage
+    from cocoloss.columns.encoder import Coverage
 
 CHUNK_NUMBERS = 2**20  # numbers of a table held at once; embeddings and answers come on top
 FEWEST_ROWS = 1000
@@ -119,8 +119,8 @@ def _answer_rows(
     needs: list[tuple[str, str]],
 ) -> None:
     """Read, answer and write part by part, so that a table need not fit into memory."""
-    from cocoloss.columns.coverage import Coverage  # noqa: PLC0415
-    from cocoloss.columns.kinds import CATEGORY  # noqa: PLC0415
+    from cocoloss.columns.column_kinds import CATEGORY  # noqa: PLC0415
+    from cocoloss.columns.encoder import Coverage  # noqa: PLC0415
     from cocoloss.estimators.saved import load_answers  # noqa: PLC0415
     from cocoloss.tables import iter_columns, iter_tables, write_table  # noqa: PLC0415 - heavy
 
@@ -143,7 +143,8 @@ def _answer_rows(
 
         kinds = _kinds_of_columns(classifier, file, how, keep)
         text = [name for name, kind in kinds.items() if kind == CATEGORY]  # also if of digits
-        reading = _read_as_in_training(classifier.preprocessor_, file, how, text)
+        reading = _read_as_in_training(classifier, file, how, text)
+        coverage.encoder = classifier.preprocessor_
         parts = iter_tables(
             file,
             rows=rows,
@@ -206,17 +207,13 @@ def _kinds_of_columns(
     classifier: Any, file: Path, how: dict[str, Any], keep: tuple[str, ...]
 ) -> dict[str, str]:
     """Return the columns that the model reads by name, and their kinds; refuse a table without."""
-    from cocoloss.columns.kinds import NUMBER  # noqa: PLC0415
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
     from cocoloss.tables import iter_tables  # noqa: PLC0415 - heavy
 
     plainly = how | {"decimal": how.get("decimal") or "."}  # there is nothing to say of numbers yet
     names = list(next(iter_tables(file, rows=1, **plainly)).columns)
-    preprocessor = classifier.preprocessor_
-    kinds: dict[str, str] = {}
-    if preprocessor.matched_by_name_:  # with preprocess=None, all columns are numbers
-        plain = dict.fromkeys(preprocessor.column_names_, NUMBER)
-        kinds = getattr(preprocessor, "kinds_", plain)
+    encoder = classifier.preprocessor_
+    kinds: dict[str, str] = encoder.kinds if encoder.header.named else {}
     for wanted, why in ((kinds, "the model needs"), (keep, "--keep asks for")):
         lacking = [repr(name) for name in wanted if name not in names]
         if lacking:
@@ -234,37 +231,38 @@ def _may_hold_text(
 
     Not where it would read another decimal mark than the one in which the file's numbers are read.
     """
+    from cocoloss.columns.column_kinds import NUMBER  # noqa: PLC0415
     from cocoloss.columns.encoder import TableEncoder  # noqa: PLC0415
-    from cocoloss.columns.kinds import NUMBER  # noqa: PLC0415
-    from cocoloss.columns.numerals import DECIMAL_COMMA  # noqa: PLC0415
+    from cocoloss.number_text import WITH_COMMA  # noqa: PLC0415
     from cocoloss.tables import find_writing  # noqa: PLC0415 - heavy
 
-    if not isinstance(preprocessor, TableEncoder) or not preprocessor.matched_by_name_:
+    if not isinstance(preprocessor, TableEncoder) or not preprocessor.header.named:
         return []
     has_comma = find_writing(file, **reading, text=text).decimal == ","
     return [
         name
-        for name, kind in preprocessor.kinds_.items()
-        if kind == NUMBER and (DECIMAL_COMMA in preprocessor.forms_.get(name, "")) == has_comma
+        for name, kind in preprocessor.kinds.items()
+        if kind == NUMBER and (WITH_COMMA in preprocessor.forms.get(name, "")) == has_comma
     ]
 
 
 def _read_as_in_training(
-    preprocessor: Any, file: Path, how: dict[str, Any], text: list[str]
+    classifier: Any, file: Path, how: dict[str, Any], text: list[str]
 ) -> dict[str, Any]:
     """Return how to read a table so that its decimal mark is the one it shows, or the model's."""
     from cocoloss.columns.encoder import TableEncoder  # noqa: PLC0415
     from cocoloss.tables import find_writing  # noqa: PLC0415 - heavy
 
+    preprocessor = classifier.preprocessor_
     if not isinstance(preprocessor, TableEncoder):
         return how
-    learnt = getattr(preprocessor, "decimal", "auto")
-    by_name = getattr(preprocessor, "matched_by_name_", False)
+    learnt = preprocessor.options.decimal
+    by_name = preprocessor.header.named
     # A form that was found in one column of a table says nothing of the others.
-    forms = [] if learnt == "," or not by_name else list(preprocessor.forms_)
+    forms = [] if learnt == "," or not by_name else list(preprocessor.forms)
     mark = find_writing(file, **how, text=[*text, *forms]).decimal
     if learnt == "," and mark != ".":
         return how | {"decimal": ","}
     if mark is not None and "," in (learnt, mark):
-        preprocessor.expect_decimal(mark)
+        classifier.preprocessor_ = preprocessor.with_decimal(mark)
     return how | {"decimal": mark or "."} if forms else how

@@ -6,14 +6,8 @@ import textwrap
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
-
 import cocoloss
 from cocoloss.columns import TablePreprocessor
-from cocoloss.columns.category_columns import one_hot_codes
-from cocoloss.columns.quantities import QUANTITIES, read_quantities
-from cocoloss.columns.tables import read_table
-from cocoloss.columns.values import MISSING
 
 UNTOLD = ("callbacks", "verbose")  # arguments that say nothing about what was learnt
 LONGEST_ARGUMENT = 80
@@ -84,21 +78,7 @@ def gaps_of(preprocessor: Any, X: Any) -> dict[str, int]:
     >>> gaps_of(TablePreprocessor().fit(table), table)
     {'price': 1, 'city': 1}
     """
-    if not isinstance(preprocessor, TablePreprocessor):
-        return {}
-    known, table = preprocessor, read_table(X, "gaps_of")
-    where = {name: j for j, name in enumerate(table.names)}
-    counts = {}
-    for name, kind in known.kinds_.items():
-        if kind in QUANTITIES:
-            one = {name: kind}
-            values = read_quantities(table, where, one, known.forms_, known.stray_columns_)
-            gaps = np.isnan(values[:, 0])
-        else:
-            column = table.column(where[name])
-            gaps = one_hot_codes(column, name, kind, known.one_hots_[name]) == MISSING
-        counts[name] = int(gaps.sum())
-    return {name: count for name, count in counts.items() if count}
+    return preprocessor.encoder_.n_gaps(X) if isinstance(preprocessor, TablePreprocessor) else {}
 
 
 def _note(preprocessor: Any, name: str) -> str:

@@ -3,7 +3,7 @@
 import copy
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from inspect import signature
@@ -19,8 +19,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import _check_method_params
 
 from cocoloss.estimators.base import BaseNetworkClassifier
-from cocoloss.estimators.fitting import Fitting, train_together
-from cocoloss.estimators.jobs import Job
+from cocoloss.estimators.fit import finish_job, prepare_job
+from cocoloss.estimators.jobs import Job, train_jobs
 from cocoloss.exceptions import CoCoError
 
 
@@ -189,47 +189,50 @@ def _fit_folds(
 ) -> list[BaseNetworkClassifier | Exception]:
     """Return a fitted clone for each fold, or why there is none."""
     outcomes: list[Any] = []
+    jobs: dict[int, Job] = {}
     for i, (X, y, params) in enumerate(folds):
+        one = clone(estimator)  # with a generator of its own, in the state of the estimator's
+        outcomes.append(one)
         try:
-            one = clone(estimator)  # with a generator of its own, in the state of the estimator's
             if random_states is not None:
                 one.set_params(random_state=random_states[i])
-            outcomes.append(one._start(X, y, **params))  # noqa: SLF001
+            jobs[i] = prepare_job(one, X, y, **params)
         except Exception as error:
             if error_score == "raise":
                 raise
-            outcomes.append(error)
-    started = [i for i, outcome in enumerate(outcomes) if isinstance(outcome, Fitting)]
-    for together in _alike([outcomes[i].job for i in started]):
-        _train([started[i] for i in together], outcomes, error_score)
+            outcomes[i] = error
+    for alike in _alike(jobs):
+        _train(alike, jobs, outcomes, error_score)
     return outcomes
 
 
-def _train(folds: list[int], outcomes: list[Any], error_score: Any) -> None:
-    """Put fitted estimators, or errors, in place of the fits that have started."""
-    fittings = [outcomes[i] for i in folds]
-    loss = fittings[0].job.design.loss
-    for fitting in fittings:  # one loss for all: fits of other seeds have drawn other vertices
-        fitting.job.design = replace(fitting.job.design, loss=loss)
+def _train(
+    folds: list[int], jobs: Mapping[int, Job], outcomes: list[Any], error_score: Any
+) -> None:
+    """Fit the clones of some folds, or put errors in their place."""
+    first = outcomes[folds[0]]
+    loss = jobs[folds[0]].design.loss  # one for all: fits of other seeds have drawn other vertices
+    stack = [replace(jobs[i], design=replace(jobs[i].design, loss=loss)) for i in folds]
     try:
-        train_together(fittings)
+        trained = train_jobs(stack, first.callbacks or [], verbose=first.verbose)
+        fitted = [finish_job(job, left) for job, left in zip(stack, trained, strict=True)]
     except Exception as error:
         if error_score == "raise":
             raise
         if len(folds) > 1:  # the others are not to blame
             for i in folds:
-                _train([i], outcomes, error_score)
+                _train([i], jobs, outcomes, error_score)
         else:
             outcomes[folds[0]] = error
         return
-    for i, fitting in zip(folds, fittings, strict=True):
-        outcomes[i] = fitting.estimator
+    for i, one in zip(folds, fitted, strict=True):
+        outcomes[i].keep(*one)
 
 
-def _alike(jobs: Sequence[Job]) -> list[list[int]]:
+def _alike(jobs: Mapping[int, Job]) -> list[list[int]]:
     """Group jobs that can be stacked: same shapes, same batches, same steps in an epoch."""
     groups: dict[Any, list[int]] = {}
-    for i, job in enumerate(jobs):
+    for i, job in jobs.items():
         fewest = min(len(rows) for rows in job.train)
         batch_size = min(job.design.schedule.batch_size, fewest)
         held_out = all(len(rows) for rows in job.held_out)

@@ -1,4 +1,4 @@
-"""The arguments of a classifier, checked before anything is read or trained."""
+"""The parameters of a classifier, checked before anything is read or trained."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral, Real
@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from cocoloss._checks import check_integer, check_option
+from cocoloss.estimators.objective import READOUT, Objective
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads import make_head
-from cocoloss.heads.named import HEADS
+from cocoloss.heads import HEADS, make_head
 
 DECAYS = ("cosine", "constant")
 OUTPUTS = ("identity", "tanh")
-READOUT = "readout"
 DEVICES = "'cpu', 'cuda', 'cuda:1' or 'mps'"
 
 
@@ -25,6 +24,12 @@ def check_arguments(estimator: Any) -> None:
     CoCoError
         For the first argument that is wrong.
     """
+    objective = estimator.make_objective()
+    if not isinstance(objective, Objective):
+        raise CoCoError(
+            f"objective must be a value of cocoloss.estimators.objective, such as CoCo(), not "
+            f"{objective!r:.80}"
+        )
     for name in ("max_iter", "batch_size", "n_iter_no_change", "n_members"):
         check_integer(getattr(estimator, name), name, minimum=1)
     for size in np.atleast_1d(np.asarray(estimator.hidden_layer_sizes, dtype=object)).tolist():
@@ -50,10 +55,10 @@ def check_arguments(estimator: Any) -> None:
         _check_truth(estimator, name)
     if not is_auto(estimator.normalize):
         _check_truth(estimator, "normalize", otherwise=", or 'auto'")
-        _check_not_on_sphere(estimator)
+        _check_not_on_sphere(estimator, objective)
     _check_callbacks(estimator.callbacks)
     _check_class_weight(estimator.class_weight)
-    _check_head(estimator)
+    _check_head(estimator, objective)
 
 
 def is_named(value: Any, name: str) -> bool:
@@ -114,18 +119,18 @@ def _check_dropout_layer(layer: Any) -> None:
         )
 
 
-def _check_not_on_sphere(estimator: Any) -> None:
-    if estimator.normalize and estimator._logits:  # noqa: SLF001 - a word of the class, not of the user
+def _check_not_on_sphere(estimator: Any, objective: Objective) -> None:
+    if estimator.normalize and objective.logits:
         raise CoCoError(
             f"normalize=True is not for {type(estimator).__name__}: its outputs are logits, which "
             f"a norm of one would keep from ever being sure; leave it at 'auto'"
         )
 
 
-def _check_head(estimator: Any) -> None:
-    """Tell a slip of the pen before the training."""
+def _check_head(estimator: Any, objective: Objective) -> None:
+    """Refuse a misspelt head before the training."""
     head, names = estimator.head, ["auto", *HEADS]
-    if estimator._automatic_head == READOUT:  # noqa: SLF001
+    if objective.head == READOUT:
         names.insert(1, READOUT)
     elif is_named(head, READOUT):
         raise CoCoError(

@@ -1,22 +1,53 @@
-"""Numbers scaled robustly and clipped smoothly, all columns at once; gaps filled and marked.
+"""Columns of numbers: read as float64, scaled robustly, clipped smoothly, gaps filled and marked.
 
 By hand, because scikit-learn's RobustScaler and SimpleImputer know neither infinities nor the
-smooth clip, and would walk over the memory once for each of the steps.
+smooth clip, and would walk over the memory once for each of the steps. Dates and durations are
+scaled here too, once they are numbers.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from pandas.api import types
+
+from cocoloss.columns.frames import Column
+from cocoloss.number_text import parse_numbers
 
 CLIP = 3.0  # where the smooth clip levels off, in scales: x / sqrt(1 + (x / 3)^2)
 IQR_OF_NORMAL = 1.3489795003921634  # so that a normal column comes out with variance one
 FAR = 1e6  # scales; beyond it the smooth clip has no digits left to tell values apart
 HUGE = 1e150  # beyond it a square overflows float64
 CHUNK = 2**15  # values scaled at a time, so that the steps stay in the cache
+
+
+def read_numbers(column: Column, form: str = "", *, lenient: bool = False) -> NDArray[np.float64]:
+    """Return a column of numbers as float64, NaN in a gap.
+
+    Parameters
+    ----------
+    column : Column
+        The column.
+    form : str
+        How its text is written; see :mod:`cocoloss.number_text`. Empty is plainly.
+    lenient : bool
+        Whether text that is no number is a gap, and not an error.
+    """
+    series = column.series
+    if types.is_complex_dtype(series.dtype):
+        raise column.complex_error()
+    if types.is_numeric_dtype(series.dtype) and not isinstance(series.dtype, pd.CategoricalDtype):
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
+    # The form may be that of the new table, see TableEncoder.with_decimal.
+    now = (
+        f" and is to hold numbers (written as {form}) now, but holds" if form else ", but now holds"
+    )
+    return column.parse(partial(parse_numbers, form=form), "numbers", now, lenient=lenient)
 
 
 @dataclass(frozen=True)
@@ -42,30 +73,25 @@ class NumberScaler:
         return self.value_columns.size + self.gap_columns.size
 
     @classmethod
-    def fit(
-        cls, matrix: NDArray[Any], names: Sequence[str], kinds: Sequence[str]
-    ) -> tuple[Self, list[int], dict[str, str]]:
+    def fit(cls, matrix: NDArray[Any], kinds: Mapping[str, str]) -> tuple[Self, dict[str, str]]:
         """Learn from a matrix of numbers with NaN in the gaps.
 
         Parameters
         ----------
         matrix : ndarray of shape (n_rows, n_columns)
             The numbers.
-        names : sequence of str
-            The columns' names, for the reasons.
-        kinds : sequence of str
-            Their kinds: only columns of one kind repeat each other. The days of a date are numbers
-            that say less than the date does.
+        kinds : mapping of str to str
+            The columns, and the kind of each: only columns of one kind repeat each other. The days
+            of a date are numbers that say less than the date does.
 
         Returns
         -------
         scaler : NumberScaler
             For the columns in use.
-        used : list of int
-            Their positions.
         dropped : dict of str to str
             Why the others are not.
         """
+        names = list(kinds)
         statistics = _Statistics.of(matrix)
         dropped: dict[int, str] = {}
         for j in np.flatnonzero(statistics.n_finite == 0):
@@ -79,7 +105,7 @@ class NumberScaler:
         )
         twins = find_twins(
             candidates,
-            signature=lambda j: (kinds[j], signatures[j].tobytes()),
+            signature=lambda j: (kinds[names[j]], signatures[j].tobytes()),
             content=lambda j: (matrix[:, j] + 0.0).tobytes(),  # + 0.0 turns -0.0 into 0.0
         )
         dropped |= {j: f"duplicate of {names[twin]!r}" for j, twin in twins.items()}
@@ -97,7 +123,7 @@ class NumberScaler:
             value_columns=np.flatnonzero(varies[used]),
             gap_columns=np.flatnonzero(marked),
         )
-        return scaler, used, {names[j]: reason for j, reason in sorted(dropped.items())}
+        return scaler, {names[j]: reason for j, reason in sorted(dropped.items())}
 
     def transform(self, matrix: NDArray[Any], out: NDArray[np.float32]) -> None:
         """Write the scaled values and then the marks of the gaps.
