@@ -12,7 +12,7 @@ from sklearn.metrics import confusion_matrix
 from browser import CONTRASTS
 from cocoloss._checks import as_generator
 from cocoloss.exceptions import CoCoError
-from cocoloss.recording.rows import split_test
+from cocoloss.recording.watch import split_test
 from cocoloss.report.projection import project
 from cocoloss.report.run_report import run_report, write_run_report
 from cocoloss.report.text import percent, significant, visible

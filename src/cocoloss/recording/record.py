@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cocoloss.json_text import json_value
-from cocoloss.recording.reliability import Reliability
 
 DIGITS = 6  # significant ones in to_dict
 LARGE = ("embeddings", "class_means", "labels", "predicted", "is_test")  # not in to_dict
@@ -35,6 +34,31 @@ MEASURES: Mapping[str, str] = {
     "test_balanced_accuracy": "balanced accuracy on test rows",
 }
 """What is measured of the first network at every snapshot."""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Rows sorted into bins by the probability of their predicted class.
+
+    Attributes
+    ----------
+    edges : array of shape (B + 1,)
+        Bounds of the bins; a bin holds its upper bound.
+    counts : array of shape (B,)
+        Rows in each bin.
+    confidence : array of shape (B,)
+        Mean probability of the predicted class; NaN in an empty bin.
+    accuracy : array of shape (B,)
+        Share of rows whose predicted class is right; NaN in an empty bin.
+    error : float
+        Expected calibration error: the gap between the two, averaged over the rows.
+    """
+
+    edges: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    error: float
 
 
 @dataclass(frozen=True)
