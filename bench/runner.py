@@ -16,7 +16,6 @@ import sqlalchemy as sa
 
 from cocoloss.benchmark import schema
 from cocoloss.benchmark.environment import environment
-from cocoloss.benchmark.experiments import EXPERIMENTS
 from cocoloss.benchmark.export import fold_table
 from cocoloss.benchmark.keys import Result, Unit
 from cocoloss.benchmark.merge import take_rows
@@ -28,7 +27,6 @@ from cocoloss.benchmark.status import status_of
 from cocoloss.benchmark.store import Store
 from timing import readable, save, show
 
-EXPERIMENTS["idle"] = "idle"
 SMOKE = Path(__file__).parent.parent / "paper" / "accuracy-smoke.toml"
 ROWS = 1_000_000
 

@@ -19,7 +19,7 @@ SPEC = fake_spec("good", "better", "best", trials=5, sleep=0.01)
 
 
 def once(where, workers=0):
-    pool = DaskPool("fake_experiment", SPEC, "test", workers=workers) if workers else None
+    pool = DaskPool(SPEC, "test", workers=workers) if workers else None
     with Store(where) as store:
         run_fake(SPEC, store, pool=pool)
     if pool is not None:

@@ -56,7 +56,7 @@ def test_workers_that_die_hang_or_fail_cost_their_tasks_and_nothing_else(
     spec = fake_spec(
         "good", *misfits, folder=tmp_path, trials=1, outer=2, limits={"seconds_per_task": 1}
     )
-    pool = DaskPool("fake_experiment", spec, "test", workers=2)
+    pool = DaskPool(spec, "test", workers=2)
     summary = run_on(pool, spec, store, datasets=["a"])
     assert summary.ran == {"ok": 12, "failed": 2, "timeout": 1}
     rows = {(r["model"], r["stage"], r["part"]): r for r in store.rows(spec_hash=spec.hash)}
@@ -95,7 +95,7 @@ def check_that_a_seized_worker_is_ended(pool, spec, store):
 def test_a_worker_that_can_answer_nobody_is_ended_while_others_work(store, monkeypatch):
     monkeypatch.setattr(cluster, "GRACE", 0.5)
     spec = fake_spec("seizes", "good", trials=9, outer=2, limits={"seconds_per_task": 1})
-    pool = DaskPool("fake_experiment", spec, "test", workers=2)
+    pool = DaskPool(spec, "test", workers=2)
     check_that_a_seized_worker_is_ended(pool, spec, store)
 
 
@@ -103,7 +103,7 @@ def test_a_pool_closes_though_a_worker_can_answer_nobody():
     spec = fake_spec("seizes")
     tables = FakeTables()
     (unit,) = make_plan(spec, tables.infos(["a"])).units
-    pool = DaskPool("fake_experiment", spec, "test", workers=1)
+    pool = DaskPool(spec, "test", workers=1)
     pool.share("content of a", tables.load("a"))
     pool.submit(unit.task("fold", 1, {"x": 0.5}), "content of a")
     while not pool.running():
@@ -117,7 +117,7 @@ def test_a_pool_closes_though_a_worker_can_answer_nobody():
 def ended_on(table, spec):
     """Return how a task on a table ends, on one worker."""
     (unit,) = make_plan(spec, FakeTables().infos(["a"])).units
-    pool = DaskPool("fake_experiment", spec, "test", workers=1)
+    pool = DaskPool(spec, "test", workers=1)
     try:
         pool.share("content of a", table)
         pool.submit(unit.task("fold", 1, {"x": 0.5}), "content of a")
@@ -156,7 +156,7 @@ def test_a_task_that_never_began_is_told_from_one_that_killed_its_workers(tmp_pa
 
 def test_a_table_is_sent_once_to_each_worker(store, tmp_path):
     spec = fake_spec("one", "two", "three", trials=4)
-    pool = DaskPool("fake_experiment", spec, "test", workers=2)
+    pool = DaskPool(spec, "test", workers=2)
     run_on(pool, spec, store, tables=CountedTables(tmp_path))
     unpacked = [path.read_text().split("\n")[:-1] for path in tmp_path.glob("unpacked-*")]
     assert 1 <= len(unpacked) <= 2
@@ -218,7 +218,7 @@ def test_a_cluster_started_by_hand_gives_the_same_numbers(by_hand, store, tmp_pa
     spec = fake_spec("good", "marks", folder=tmp_path, trials=4, sleep=0.02)
     spec = spec.changed(own={"mine": "own_model:make"})
     files = [str(tmp_path / "own_model.py")]
-    pool = DaskPool("fake_experiment", spec, "test", scheduler=by_hand.address, files=files)
+    pool = DaskPool(spec, "test", scheduler=by_hand.address, files=files)
     pool._client.wait_for_workers(2)  # noqa: SLF001 - else one may have done it all
     summary = run_on(pool, spec, store)
     assert summary.units == {"ok": 6}
@@ -234,14 +234,14 @@ def test_a_nanny_elsewhere_ends_a_worker_that_can_answer_nobody(by_hand, store, 
     by_hand.start_worker()
     by_hand.start_worker()
     spec = fake_spec("seizes", "good", trials=9, outer=2, limits={"seconds_per_task": 1})
-    pool = DaskPool("fake_experiment", spec, "test", scheduler=by_hand.address)
+    pool = DaskPool(spec, "test", scheduler=by_hand.address)
     check_that_a_seized_worker_is_ended(pool, spec, store)
 
 
 def test_a_scheduler_that_goes_ends_the_run_with_one_line(by_hand, store, tmp_path):
     by_hand.start_worker()
     spec = fake_spec("good", "stops-scheduler", folder=tmp_path, trials=50, sleep=0.05)
-    pool = DaskPool("fake_experiment", spec, "test", scheduler=by_hand.address)
+    pool = DaskPool(spec, "test", scheduler=by_hand.address)
 
     def stop(*_):
         by_hand.all[0].kill()
@@ -256,14 +256,14 @@ def test_a_scheduler_that_goes_ends_the_run_with_one_line(by_hand, store, tmp_pa
 def test_an_address_without_a_scheduler_is_told(monkeypatch):
     monkeypatch.setattr(dask_client, "CONNECT_SECONDS", 1)
     with pytest.raises(CoCoError, match=r"no Dask scheduler answers at tcp://127.0.0.1:1; start"):
-        DaskPool("fake_experiment", fake_spec("good"), "test", scheduler="tcp://127.0.0.1:1")
+        DaskPool(fake_spec("good"), "test", scheduler="tcp://127.0.0.1:1")
 
 
 @pytest.mark.parametrize("address", ["nonsense", "http://x"])
 def test_what_is_no_address_is_told_at_once_and_quietly(address, capfd):
     began = time.monotonic()
     with pytest.raises(CoCoError, match=f"'{address}' is no address .* like tcp://10.0.0.1:8786"):
-        DaskPool("fake_experiment", fake_spec("good"), "test", scheduler=address)
+        DaskPool(fake_spec("good"), "test", scheduler=address)
     gc.collect()  # a client that was dropped would say so now
     assert time.monotonic() - began < 10  # seconds; to wait for an answer takes fifteen
     assert capfd.readouterr().err == ""
@@ -272,7 +272,7 @@ def test_what_is_no_address_is_told_at_once_and_quietly(address, capfd):
 def test_without_dask_the_way_out_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(CoCoError, match=r"pip install 'cocoloss\[benchmark\]'"):
-        DaskPool("fake_experiment", fake_spec("good"), "test")
+        DaskPool(fake_spec("good"), "test")
 
 
 class OtherVersion:
@@ -310,16 +310,16 @@ def test_workers_with_another_version_or_none_are_refused(client, message):
 def test_a_worker_of_several_threads_is_refused(by_hand):
     by_hand.start_worker(threads=2)
     told = r"has 2 threads, .* `dask worker tcp://\S+ --nthreads 1 --nworkers auto`"
-    pool = DaskPool("fake_experiment", fake_spec("good"), "t", scheduler=by_hand.address)
+    pool = DaskPool(fake_spec("good"), "t", scheduler=by_hand.address)
     pool._client.wait_for_workers(1)  # noqa: SLF001
     pool.close()
     with pytest.raises(CoCoError, match=told):
-        DaskPool("fake_experiment", fake_spec("good"), "t", scheduler=by_hand.address)
+        DaskPool(fake_spec("good"), "t", scheduler=by_hand.address)
 
 
 def test_a_worker_that_comes_later_runs_one_task_at_a_time(by_hand, store, tmp_path):
     spec = fake_spec("alone", "alone-too", folder=tmp_path, trials=4)
-    pool = DaskPool("fake_experiment", spec, "test", scheduler=by_hand.address)
+    pool = DaskPool(spec, "test", scheduler=by_hand.address)
     by_hand.start_worker(threads=3)
     pool._client.wait_for_workers(1)  # noqa: SLF001
     assert run_on(pool, spec, store).units == {"ok": 4}

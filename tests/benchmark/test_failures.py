@@ -86,7 +86,7 @@ def test_a_slip_of_the_experiment_itself_is_a_failure_without_tasks(folder, monk
         raise ZeroDivisionError("a slip")
         yield
 
-    monkeypatch.setattr("fake_experiment.drive", drive)
+    monkeypatch.setattr("fake.drive", drive)
     spec = fake_spec("good")
     with Store(folder / "slip.sqlite") as store:
         run_fake(spec, store, datasets=["a"])

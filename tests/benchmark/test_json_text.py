@@ -1,6 +1,6 @@
 import math
 
-import fake_experiment
+import fake
 import numpy as np
 import pytest
 from bench_helpers import FakeTables, fake_spec
@@ -35,10 +35,10 @@ def test_numbers_of_numpy_become_those_of_python():
 
 
 def test_a_task_answers_with_numbers_that_json_has_not(monkeypatch):
-    monkeypatch.setattr(fake_experiment, "number_from", lambda *_: -math.inf)
+    monkeypatch.setattr(fake, "number_from", lambda *_: -math.inf)
     spec, tables = fake_spec("good"), FakeTables()
     (unit,) = make_plan(spec, tables.infos(["a"])).units
     task = unit.task("fold", 0, {"x": 0.5})
-    finished = run_task("fake_experiment", task, tables.load("a"), spec)
+    finished = run_task(task, tables.load("a"), spec)
     assert finished.result.measures["balanced_accuracy"] == -math.inf
     assert finished.result.rows[0]["log_loss"] == math.inf

@@ -1,6 +1,6 @@
 """What two stores know of the same units is joined, and two walks through one are not mixed."""
 
-import fake_experiment
+import fake
 import pytest
 from bench_helpers import FakeTables, fake_spec, numbers, run_fake, run_until
 
@@ -13,8 +13,8 @@ from cocoloss.benchmark.store import Store
 
 def other_numbers(monkeypatch):
     """Let trials have other scores, as on a machine that rounds differently."""
-    usual = fake_experiment.number_from
-    monkeypatch.setattr(fake_experiment, "number_from", lambda *names: usual(*names, "there"))
+    usual = fake.number_from
+    monkeypatch.setattr(fake, "number_from", lambda *names: usual(*names, "there"))
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import threading
 import time
 from pathlib import Path
 
-import fake_experiment
+import fake
 import pytest
 from bench_helpers import FakeTables, fake_spec, numbers, run_fake
 
@@ -85,7 +85,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(tmp_path, after):
         units = make_plan(spec, tables.infos(["a", "b"])).units
         runner = Runner(spec, units, tables, store, Impatient(after))
         with pytest.raises(KeyboardInterrupt):
-            runner.run(HerePool("fake_experiment", spec))
+            runner.run(HerePool(spec))
         assert store.runs()[-1]["state"] == "stopped"
         assert len(list(store.rows())) == after
         summary = run_fake(spec, store)
@@ -161,14 +161,14 @@ def test_peak_memory_and_seconds_are_measured(store):
 
 
 def test_an_experiment_that_slips_ends_its_own_unit_only(store, monkeypatch):
-    drive = fake_experiment.drive
+    drive = fake.drive
 
     def slipping(unit, spec, parallel=1):
         if unit.dataset == "a":
             raise ZeroDivisionError("a slip")
         yield from drive(unit, spec, parallel)
 
-    monkeypatch.setattr(fake_experiment, "drive", slipping)
+    monkeypatch.setattr(fake, "drive", slipping)
     spec = fake_spec("good")
     summary = run_fake(spec, store)
     assert summary.units == {"failed": 1, "ok": 1}
@@ -216,14 +216,14 @@ def test_a_changed_table_is_computed_anew(store):
 
 
 def test_a_mended_trial_that_changes_the_best_point_outdates_the_folds(store, monkeypatch):
-    run, broken = fake_experiment.run, True
+    run, broken = fake.run, True
 
     def moody(task, table, spec):
         if broken and task.stage == "trial" and task.part == "0":
             raise RuntimeError("moody")
         return run(task, table, spec)
 
-    monkeypatch.setattr(fake_experiment, "run", moody)
+    monkeypatch.setattr(fake, "run", moody)
     spec = fake_spec("good", trials=1)
     run_fake(spec, store, datasets=["a"])
     broken = False
@@ -237,7 +237,7 @@ def test_a_mended_trial_that_changes_the_best_point_outdates_the_folds(store, mo
 def test_trials_run_side_by_side_when_the_spec_says_so(store):
     spec = fake_spec("good", trials=4, tuning={"parallel": 4})
     asked = []
-    pool = HerePool("fake_experiment", spec)
+    pool = HerePool(spec)
     submit = pool.submit
     pool.submit = lambda task, fingerprint: asked.append(task) or submit(task, fingerprint)
     run_fake(spec, store, datasets=["a"], pool=pool)
@@ -248,7 +248,7 @@ def test_trials_run_side_by_side_when_the_spec_says_so(store):
 
 def test_tables_are_read_once_and_dropped_when_done_with(store):
     spec = fake_spec("good", "better")
-    tables, pool = FakeTables(), HerePool("fake_experiment", spec)
+    tables, pool = FakeTables(), HerePool(spec)
     forgotten = []
     forget = pool.forget
     pool.forget = lambda fingerprint: forgotten.append(fingerprint) or forget(fingerprint)
@@ -320,17 +320,15 @@ def test_odd_texts_of_a_result_are_kept_as_every_file_takes_them(where):
 def test_threads_that_warm_up_take_turns(monkeypatch):
     within, most = [], []
 
-    def slow(name):
+    def slow(name, _folders):
         within.append(name)
         most.append(len(within))
         time.sleep(0.05)
         within.remove(name)
 
-    monkeypatch.setattr(worker, "import_module", slow)
+    monkeypatch.setattr(worker, "load_experiment", slow)
     specs = [fake_spec("good").changed(own={f"m{k}": "os:getcwd"}) for k in range(4)]
-    threads = [
-        threading.Thread(target=worker.warm_up, args=(f"none{k}", specs[k])) for k in range(4)
-    ]
+    threads = [threading.Thread(target=worker.warm_up, args=(spec,)) for spec in specs]
     for thread in threads:
         thread.start()
     for thread in threads:

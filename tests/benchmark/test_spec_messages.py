@@ -35,8 +35,6 @@ WRONG = {  # what is changed, into what -> what is told
     ('"iris"', '"irs"'): "data.datasets: ",
     ('"sklearn"', '"sklearm"'): "data.source: ",
     (NO_TUNING, "options.speed = 3"): "options: an experiment of kind 'accuracy' has none, but got",
-    ("accuracy", "convergence"): "models.names: the models of a convergence experiment are",
-    ("accuracy", "evolution"): "models.names: the models of an evolution are",
     ('"ksvm"', '"coco-s0.5", "coco-s0.50"'): "models.names: 'coco-s0.5' and 'coco-s0.50' are one",
     ("outer = 3", "outer = 200"): "data.datasets: iris: 150 rows cannot be split into folds.outer",
     (

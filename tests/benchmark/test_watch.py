@@ -65,7 +65,7 @@ def test_all_is_imported_when_the_clock_of_the_first_task_starts(tmp_path):
         for model, stage in (("coco-default", "folds"), ("mine", "fold")):
             unit = Unit.of(spec, info, model, tasks=1, seconds=1.0)
             task = unit.task(stage, "0", {"point": {}})
-            done = worker.run_task("cocoloss.benchmark.accuracy", task, table, spec)
+            done = worker.run_task(task, table, spec)
             assert done.result.ok, done.traceback
         late = {name.partition(".")[0] for name in set(sys.modules) - at_start[0]}
         print(json.dumps(sorted(late)))

@@ -66,8 +66,6 @@ class DaskPool:
 
     Parameters
     ----------
-    module : str
-        Of the experiment.
     spec : Spec
     run_id : str
         Part of the names of what is sent, so that two drivers can use one cluster.
@@ -76,7 +74,7 @@ class DaskPool:
     scheduler : str, optional
         Address of a cluster to use instead.
     files : list of str
-        Python files of the user's own models, which workers elsewhere lack.
+        Python files of the user's own models and experiment, which workers elsewhere lack.
 
     Raises
     ------
@@ -86,7 +84,6 @@ class DaskPool:
 
     def __init__(
         self,
-        module: str,
         spec: Spec,
         run_id: str,
         *,
@@ -94,7 +91,7 @@ class DaskPool:
         scheduler: str | None = None,
         files: list[str] | None = None,
     ) -> None:
-        self.module, self.spec, self.run_id = module, spec, run_id
+        self.spec, self.run_id = spec, run_id
         self.name = scheduler or "this machine"
         _, distributed = load_dask()
         self._gone = (asyncio.CancelledError, distributed.client.FutureCancelledError)
@@ -181,7 +178,6 @@ class DaskPool:
         sent.table = self._tables[sent.fingerprint][1]
         sent.future = self._client.submit(
             _run_and_say,
-            self.module,
             sent.task,
             sent.table,
             self.spec,
@@ -308,13 +304,13 @@ def _end_process(dask_worker: Any) -> None:
         os.kill(dask_worker.pid, signal.SIGKILL)
 
 
-def _run_and_say(module: str, task: Task, table: Any, spec: Spec, topic: str) -> Finished:
+def _run_and_say(task: Task, table: Any, spec: Spec, topic: str) -> Finished:
     """Run a task on a worker, after telling the driver that it begins."""
     from distributed import get_worker  # noqa: PLC0415 - on workers only
 
     worker = get_worker()
     with ONE_AT_A_TIME:
-        warm_up(module, spec)  # before the driver's clock runs, too
+        warm_up(spec)  # before the driver's clock runs, too
         worker.log_event(topic, [task.key, worker.address])
         time.sleep(SAID_AFTER)  # another thread sends it, and the task may let none have a turn
-        return run_task(module, task, table, spec)
+        return run_task(task, table, spec)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cocoloss.benchmark.experiments import check_options, load_experiment
+from cocoloss.benchmark.experiments import check_options, experiment_of
 from cocoloss.benchmark.keys import FAILED, OK, OPEN, TableInfo, Unit
 from cocoloss.benchmark.spec import Spec
 from cocoloss.exceptions import CoCoError
@@ -91,9 +91,10 @@ def make_plan(
     CoCoError
         If the experiment refuses the spec, or there is nothing to do.
     """
+    experiment = experiment_of(spec)
     with spec.at():
-        check_options(spec.kind, spec.options)
-    units = load_experiment(spec.kind).plan(spec, infos)
+        check_options(experiment, spec.kind, spec.options)
+    units = experiment.plan(spec, infos)
     if not units:
         raise CoCoError(f"{spec.name}: nothing to do; no dataset, or no model that suits one")
     total: dict[str, float] = {}

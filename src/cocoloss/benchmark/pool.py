@@ -49,16 +49,14 @@ class HerePool:
 
     Parameters
     ----------
-    module : str
-        Of the experiment.
     spec : Spec
     """
 
     n_workers = 1
     name = "this process"
 
-    def __init__(self, module: str, spec: Spec) -> None:
-        self.module, self.spec = module, spec
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
         self._waiting: deque[tuple[Task, str]] = deque()
         self._tables: dict[str, Any] = {}
 
@@ -79,7 +77,7 @@ class HerePool:
         if not seconds:
             return []
         task, fingerprint = self._waiting.popleft()
-        return [(task.key, run_task(self.module, task, self._tables[fingerprint], self.spec))]
+        return [(task.key, run_task(task, self._tables[fingerprint], self.spec))]
 
     def running(self) -> list[Running]:
         """Return the task that is next: nothing else happens while one runs."""

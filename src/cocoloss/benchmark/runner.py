@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from cocoloss.benchmark.database import StoreError
 from cocoloss.benchmark.environment import environment
-from cocoloss.benchmark.experiments import load_experiment
+from cocoloss.benchmark.experiments import experiment_of
 from cocoloss.benchmark.json_text import storable
 from cocoloss.benchmark.keys import FAILED, OK, TIMEOUT, Result, Task, Unit
 from cocoloss.benchmark.pool import Pool, Running
@@ -126,7 +126,7 @@ class Runner:
         self.planned = list(units)
         self.run_id = secrets.token_hex(6)
         self.summary = Summary(left_out=left_out or {})
-        self._experiment = load_experiment(spec.kind)
+        self._experiment = experiment_of(spec)
         self._hash = spec.hash
         self._active: list[_Active] = []
         self._ready: deque[tuple[_Active, Task]] = deque()

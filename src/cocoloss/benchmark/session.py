@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cocoloss.benchmark.cluster import DaskPool
-from cocoloss.benchmark.experiments import EXPERIMENTS
+from cocoloss.benchmark.experiments import experiment_files
 from cocoloss.benchmark.keys import FAILED, OK
 from cocoloss.benchmark.plan import Plan, Remainder, make_plan, remainder
 from cocoloss.benchmark.pool import HerePool, Pool
@@ -88,12 +88,11 @@ class Session:
 
     def _pool(self, workers: int | None, scheduler: str | None, run_id: str) -> Pool:
         spec = self.plan.spec
-        module = EXPERIMENTS[spec.kind]
         workers = default_workers() if workers is None else workers
         if scheduler is None and workers == 0:
-            return HerePool(module, spec)
-        files = own_files(spec) if scheduler else []
-        return DaskPool(module, spec, run_id, workers=workers, scheduler=scheduler, files=files)
+            return HerePool(spec)
+        files = [*own_files(spec), *experiment_files(spec)] if scheduler else []
+        return DaskPool(spec, run_id, workers=workers, scheduler=scheduler, files=files)
 
 
 def prepare(

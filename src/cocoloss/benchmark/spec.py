@@ -5,7 +5,7 @@ of checks; what the file says that no check knows is refused, with the key that 
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -13,10 +13,10 @@ from typing import Any
 
 from cocoloss._checks import check_option
 from cocoloss.benchmark.amounts import check_bytes, check_seconds
-from cocoloss.benchmark.experiments import EXPERIMENTS
 from cocoloss.benchmark.keys import digest_of
 from cocoloss.benchmark.spec_checks import (
     Check,
+    kind_of_experiment,
     numbers_of_trials,
     places,
     refuse_unknown,
@@ -27,7 +27,11 @@ from cocoloss.benchmark.spec_checks import (
 from cocoloss.exceptions import CoCoError
 
 MODES = ("first", "each")
-PLACE = ("folder", "where")  # fields that say where a spec comes from, and nothing of what it is
+PLACE = (
+    "folder",
+    "where",
+    "experiments",
+)  # fields that say where a spec comes from, and nothing of what it is
 # Keys that older stores do not know; empty or 0 is as it was, and leaves the hash as it was.
 ADDED_LATER = (("tuning", "trials"), ("training", "max_units"))
 
@@ -93,7 +97,7 @@ class Spec:
     name : str
         What reports call it.
     kind : str
-        A key of ``EXPERIMENTS``.
+        Of experiment, as :func:`cocoloss.benchmark.experiments.load_experiment` has it.
     deviations : tuple of str
         In words, what differs from the paper.
     data, folds, models, tuning, training, limits
@@ -104,6 +108,8 @@ class Spec:
         Where paths of the source begin: that of the file.
     where : str
         What messages call it: the name of the file.
+    experiments : tuple of Path
+        Folders in which an experiment of the user's own is looked for.
 
     Examples
     --------
@@ -135,10 +141,16 @@ class Spec:
     options: Mapping[str, Any] = field(default_factory=dict)
     folder: Path = field(default_factory=Path, compare=False)
     where: str = field(default="spec", compare=False)
+    experiments: tuple[Path, ...] = field(default=(), compare=False)
 
     @classmethod
     def from_dict(
-        cls, content: Mapping[str, Any], *, where: str = "spec", folder: Path | None = None
+        cls,
+        content: Mapping[str, Any],
+        *,
+        where: str = "spec",
+        folder: Path | None = None,
+        experiments: Iterable[Path] = (),
     ) -> "Spec":
         """Return the benchmark that a mapping describes.
 
@@ -148,7 +160,8 @@ class Spec:
             If a key is unknown, missing or wrong; the message begins with ``where`` and the key.
         """
         try:
-            return replace(_read(cls, content, folder or Path()), where=where)
+            read = _read(cls, content, folder or Path())
+            return replace(read, where=where, experiments=tuple(experiments))
         except CoCoError as error:
             raise CoCoError(f"{where}: {error}") from None
 
@@ -205,7 +218,9 @@ class Spec:
         if source is not None:
             content["data"]["source"] = source
         folder = self.folder if source is None else Path.cwd()
-        return Spec.from_dict(content, where=self.where, folder=folder)
+        return Spec.from_dict(
+            content, where=self.where, folder=folder, experiments=self.experiments
+        )
 
     @contextmanager
     def at(self, key: str = "") -> Iterator[None]:
@@ -228,8 +243,14 @@ class Spec:
             raise CoCoError(f"{self.where}: {key}{': ' if key else ''}{error}") from error
 
 
-def load_spec(path: str | Path) -> Spec:
+def load_spec(path: str | Path, *, experiments: Iterable[str | Path] = ()) -> Spec:
     """Read a benchmark from a TOML file.
+
+    Parameters
+    ----------
+    path : path
+    experiments : iterable of path
+        Folders in which an experiment of one's own is looked for, after that of the file.
 
     Raises
     ------
@@ -248,7 +269,9 @@ def load_spec(path: str | Path) -> Spec:
         raise CoCoError(f"{path.name}: no text in UTF-8; a spec is a TOML file") from error
     except tomllib.TOMLDecodeError as error:
         raise CoCoError(f"{path.name}: not valid TOML: {error}") from error
-    return Spec.from_dict(content, where=path.name, folder=path.resolve().parent)
+    folder = path.resolve().parent
+    places = (folder, *(Path(place).resolve() for place in experiments))
+    return Spec.from_dict(content, where=path.name, folder=folder, experiments=places)
 
 
 # section -> (class, key -> check); what has no default in the class must be given
@@ -270,7 +293,7 @@ SECTIONS: dict[str, tuple[type, dict[str, Check]]] = {
 }
 TOP: dict[str, Check] = {
     "name": text,
-    "kind": lambda value, name: check_option(value, name, EXPERIMENTS),
+    "kind": kind_of_experiment,
     "deviations": texts,
 }
 NEEDED = {"": ("name", "kind"), "data": ("source",)}

@@ -22,6 +22,15 @@ def text(value: Any, name: str) -> str:
     return value
 
 
+def kind_of_experiment(value: Any, name: str) -> str:
+    """Check what an experiment can be called: ``kind`` or ``package.module``."""
+    if not isinstance(value, str) or not all(part.isidentifier() for part in value.split(".")):
+        raise CoCoError(
+            f"{name} must name an experiment, such as 'accuracy' or 'package.module', not {value!r}"
+        )
+    return value
+
+
 def texts(value: Any, name: str) -> tuple[str, ...]:
     """Check a list of texts, none of them twice."""
     if not isinstance(value, list | tuple) or not all(isinstance(v, str) and v for v in value):

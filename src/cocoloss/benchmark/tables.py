@@ -139,9 +139,9 @@ def rows_needed(spec: Spec) -> int:
     >>> rows_needed(Spec.from_dict(content))
     10
     """
-    from cocoloss.benchmark.experiments import load_experiment  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.experiments import experiment_of  # noqa: PLC0415 - heavy
 
-    used = getattr(load_experiment(spec.kind), "USES_FOLDS", ("outer", "inner"))
+    used = getattr(experiment_of(spec), "USES_FOLDS", ("outer", "inner"))
     outer, inner = spec.folds.outer, spec.folds.inner
     tuned = spec.tuning.trials_per_hyperparameter > 0 or any(spec.tuning.trials.values())
     if tuned and "inner" in used:  # of n rows the largest test part has ceil(n / outer)

@@ -11,10 +11,11 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from cocoloss.benchmark.environment import Environment, environment
+from cocoloss.benchmark.experiments import experiment_of, load_experiment
 from cocoloss.benchmark.json_text import plain, storable
 from cocoloss.benchmark.keys import FAILED, TIMEOUT, Result, Task
 from cocoloss.benchmark.spec import Spec
@@ -57,13 +58,11 @@ def dask_setup(_worker: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def run_task(module: str, task: Task, table: Any, spec: Spec) -> Finished:
+def run_task(task: Task, table: Any, spec: Spec) -> Finished:
     """Run one task of an experiment; a failure is an answer like any other.
 
     Parameters
     ----------
-    module : str
-        That has ``run(task, table, spec)``.
     task : Task
     table : cocoloss.tables.Table
         Not to be changed: other tasks use it too.
@@ -73,7 +72,7 @@ def run_task(module: str, task: Task, table: Any, spec: Spec) -> Finished:
     -------
     Finished
     """
-    warm_up(module, spec)
+    warm_up(spec)
     use_one_thread()
     params = plain(task.params)
     task = replace(task, params=deepcopy(params))  # a model may do with them what it likes
@@ -84,7 +83,7 @@ def run_task(module: str, task: Task, table: Any, spec: Spec) -> Finished:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # thousands of fits say the same thing
-            result = watch.call(lambda: _checked(import_module(module).run(task, table, spec)))
+            result = watch.call(lambda: _checked(experiment_of(spec).run(task, table, spec)))
     except TooLongError as error:
         result = Result(params=params, status=TIMEOUT, error=one_line(error))
     except KeyboardInterrupt:  # the user's
@@ -104,22 +103,24 @@ def readable_trace(error: BaseException) -> str:
     return str(storable(trace))
 
 
-def warm_up(module: str, spec: Spec) -> None:
+def warm_up(spec: Spec) -> None:
     """Import what the tasks of a spec need, once in a process, before the clock of any runs.
 
     What cannot be imported is no failure here: the task that needs it will say so. Threads take
     turns: none may see a module that another has half imported.
     """
     with _IMPORTING:
-        _import_once(module, tuple(sorted(spec.models.own.items())))
+        _import_once(spec.kind, spec.experiments, tuple(sorted(spec.models.own.items())))
 
 
 @cache
-def _import_once(module: str, own: tuple[tuple[str, str], ...]) -> None:
+def _import_once(
+    kind: str, experiments: tuple[Path, ...], own: tuple[tuple[str, str], ...]
+) -> None:
     use_one_thread()  # libraries look at it when they are loaded
     environment()  # the source as it is loaded, not as it is when a task ends
     with suppress(Exception, SystemExit):
-        import_module(module)
+        load_experiment(kind, experiments)
         models = sys.modules.get("cocoloss.benchmark.models")  # which all our experiments use
         if models is not None:
             models.import_what_models_need(dict(own))

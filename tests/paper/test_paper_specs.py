@@ -1,25 +1,26 @@
 """The specs of the paper's experiments: they load, and say in words what they leave."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from cocoloss.benchmark.accuracy import plan as plan_accuracy
-from cocoloss.benchmark.experiments import check_options, load_experiment
+from cocoloss.benchmark.analysis import printed_ranks
+from cocoloss.benchmark.experiments import check_options, experiment_of
 from cocoloss.benchmark.keys import TableInfo
 from cocoloss.benchmark.spec import load_spec
+from cocoloss.stats import critical_distance
+from synthetic_store import PAPER
 
-FOLDER = Path(__file__).parents[2] / "paper"
 KINDS = ("accuracy", "convergence", "imbalance", "evolution")
 FORMS = ("", "-lite", "-smoke")
 NAMES = (*(f"{kind}{form}" for kind in KINDS for form in FORMS), "accuracy-each", "accuracy-epochs")
-SPECS = {name: load_spec(FOLDER / f"{name}.toml") for name in NAMES}
+SPECS = {name: load_spec(PAPER / f"{name}.toml") for name in NAMES}
 INFO = TableInfo("credit-g", 1000, 20, 2, "print")
 
 
 def test_there_are_no_others():
-    assert sorted(path.stem for path in FOLDER.glob("*.toml")) == sorted(SPECS)
+    assert sorted(path.stem for path in PAPER.glob("*.toml")) == sorted(SPECS)
 
 
 @pytest.mark.parametrize("name", SPECS)
@@ -27,8 +28,9 @@ def test_every_spec_can_be_planned(name):
     spec = SPECS[name]
     assert spec.name == name
     assert spec.kind == name.partition("-")[0]
-    check_options(spec.kind, spec.options)
-    units = load_experiment(spec.kind).plan(spec, [INFO])
+    experiment = experiment_of(spec)
+    check_options(experiment, spec.kind, spec.options)
+    units = experiment.plan(spec, [INFO])
     assert [unit.model for unit in units] == list(spec.models.names)
     assert all(unit.tasks > 0 and unit.seconds > 0 for unit in units)
 
@@ -104,3 +106,13 @@ def test_smoke_needs_no_network(kind):
 @pytest.mark.parametrize("name", [name for name in SPECS if name.startswith("accuracy")])
 def test_there_are_enough_folds_for_a_test(name):
     assert SPECS[name].folds.outer >= 6
+
+
+def test_printed_critical_distances_are_those_of_the_printed_numbers_of_datasets():
+    ranks = printed_ranks([PAPER])
+    for measure, digits in (("balanced_accuracy", 2), ("dispersity", 3)):
+        theirs = ranks[measure]
+        distance = critical_distance(len(theirs.ranks), theirs.n_datasets)
+        assert round(distance, digits) == theirs.critical_distance
+    printed = [rank for rank, _ in ranks["balanced_accuracy"].ranks.values()]
+    assert sum(printed) == pytest.approx(15.0)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from cocoloss.benchmark.tendencies import extremes, tendencies
+from cocoloss.benchmark.leads import Leads
 from cocoloss.stats import holm
 
 
@@ -26,7 +26,7 @@ def tables():
 
 def test_a_tendency_is_the_correlation_of_ranks(tables):
     scores, known = tables
-    found = tendencies(scores, known, "coco").set_index("other")
+    found = Leads("coco", scores, known).tendencies().set_index("other")
     for other, n in (("a", 28), ("b", 29)):
         pairs = [
             (known.loc[d, "n_classes"], scores.loc[d, "coco"] - scores.loc[d, other])
@@ -40,23 +40,23 @@ def test_a_tendency_is_the_correlation_of_ranks(tables):
 
 
 def test_what_is_the_same_for_all_tables_goes_with_nothing(tables):
-    assert set(tendencies(*tables, "coco")["character"]) == {"classes"}
+    assert set(Leads("coco", *tables).tendencies()["character"]) == {"classes"}
 
 
 def test_without_the_model_there_are_no_tendencies(tables):
-    assert tendencies(*tables, "unknown").empty
+    assert Leads("unknown", *tables).tendencies().empty
 
 
 def test_four_datasets_tell_nothing(tables):
     scores, known = tables
-    assert tendencies(scores[:4], known, "coco").empty
+    assert Leads("coco", scores[:4], known).tendencies().empty
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=20), st.integers(1, 4))
 @settings(max_examples=100, deadline=None)
 def test_no_lead_that_is_left_out_is_larger(pairs, n):
     scores = pd.DataFrame(pairs, columns=["coco", "rf"], dtype=float) / 5
-    found = extremes(scores, "coco", "rf", n)
+    found = Leads("coco", scores, pd.DataFrame()).extremes("rf", n)
     leads = pd.Series([(ours - theirs) / 5 for ours, theirs in pairs], dtype=float)
     assert found["lead"].is_monotonic_decreasing
     assert sorted(found["lead"][found["lead"] > 0]) == sorted(leads[leads > 0])[-n:]
@@ -69,12 +69,12 @@ TIED = [0.1 + 0.2, 0.3]  # equal but for the last digit, either way
 
 def test_scores_that_tie_are_no_lead():
     scores = pd.DataFrame({"coco": [*TIED, 0.9], "rf": [*TIED[::-1], 0.8]})
-    assert extremes(scores, "coco", "rf")["lead"].tolist() == [0.1]
+    assert Leads("coco", scores, pd.DataFrame()).extremes("rf")["lead"].tolist() == [0.1]
 
 
 def test_scores_that_tie_share_their_rank_in_a_tendency():
     scores = pd.DataFrame({"coco": [*TIED, 0.3, 0.5, 0.6], "rf": [*TIED[::-1], 0.3, 0.4, 0.4]})
     known = pd.DataFrame({"n_classes": [2.0, 3, 4, 5, 6]})
-    (found,) = tendencies(scores, known, "coco")["spearman"]
+    (found,) = Leads("coco", scores, known).tendencies()["spearman"]
     expected = np.corrcoef([1, 2, 3, 4, 5], [2, 2, 2, 4, 5])[0, 1]
     assert found == pytest.approx(expected)

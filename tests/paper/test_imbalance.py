@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from cocoloss.benchmark import imbalance
-from cocoloss.benchmark.imbalance import class_ratio
+from cocoloss.benchmark.experiments import load_experiment
 from play import info_of, play, spec_of, table_of
+from synthetic_store import PAPER
 
+imbalance = load_experiment("imbalance", [PAPER])
 QUICK = {
     "folds": {"outer": 3, "inner": 2},
     "tuning": {"trials_per_hyperparameter": 1},
@@ -60,5 +61,5 @@ def test_a_key_names_its_model_though_the_random_numbers_do_not():
 
 
 def test_the_ratio_is_the_one_of_the_rule():
-    assert class_ratio(np.array([0, 0, 0, 1, 1, 2])) == 3.0
-    assert class_ratio(["a", "b"]) == 1.0
+    assert imbalance.class_ratio(np.array([0, 0, 0, 1, 1, 2])) == 3.0
+    assert imbalance.class_ratio(["a", "b"]) == 1.0

@@ -5,27 +5,19 @@ from dataclasses import replace
 
 import pytest
 
-from cocoloss.benchmark import printed
-from cocoloss.benchmark.analysis import analyse
+from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.findings import read_findings
-from cocoloss.benchmark.imbalance_analysis import gains_by_ratio
 from cocoloss.benchmark.store import Store
-from cocoloss.report.bench_accuracy import accuracy_blocks
-from cocoloss.report.bench_imbalance import (
-    NO_TREND,
-    gains_grid,
-    imbalance_blocks,
-    scatter,
-    slopes_grid,
-    trend_grid,
-)
-from cocoloss.report.bench_report import build_document
 from cocoloss.report.document import Folded, Grid, Heading, Picture, Text, fixed, p_value
 from cocoloss.report.markdown import as_markdown
-from cocoloss.report.page import MISSING, significant
 from cocoloss.report.plain import as_json_text
-from synthetic_store import fill_accuracy, infos_of, make_spec
+from cocoloss.report.text import MISSING, significant
+from synthetic_store import PAPER, build_document, fill_accuracy, infos_of, make_spec
 
+imbalance = load_experiment("imbalance", [PAPER])
+analyse, gains_grid, gain_blocks = imbalance.analyse, imbalance.gains_grid, imbalance.gain_blocks
+scatter, slopes_grid, trend_grid = imbalance.scatter, imbalance.slopes_grid, imbalance.trend_grid
+NO_TREND = imbalance.NO_TREND
 MODELS = ["coco-plain", "coco-s0.25", "coco-balanced", "coco-balanced-printed"]
 WEIGHTED = MODELS[1:]
 N_TABLES = 12
@@ -56,7 +48,7 @@ def open_blocks(blocks):
 
 
 def test_test_rows_come_first_then_priors_and_what_is_secondary_folds(gains):
-    blocks = imbalance_blocks(list(gains.values()), "x")
+    blocks = gain_blocks(list(gains.values()), "x")
     shown = [b.title for b in open_blocks(blocks) if isinstance(b, Grid | Picture)]
     assert shown == [
         "Improvement over class ratio",
@@ -83,7 +75,7 @@ def test_test_rows_come_first_then_priors_and_what_is_secondary_folds(gains):
 def test_the_section_comes_before_the_ranks(findings):
     headings = [
         block.text
-        for block in accuracy_blocks(findings, analyse(findings), "x")
+        for block in imbalance.blocks(findings, analyse(findings), "x")
         if isinstance(block, Heading) and block.level == 2
     ]
     assert headings[:2] == [
@@ -103,7 +95,7 @@ def test_the_papers_pair_stands_beside_the_printed_numbers(gains):
         ["Spearman's rho", significant(trend.spearman), "0.2"],
         ["p-value of rho", significant(trend.p_value), "0.14"],
     ]
-    assert printed.IMBALANCE.place in grid.caption
+    assert imbalance.printed.IMBALANCE.place in grid.caption
     assert "class shares as priors" not in grid.caption
     assert "class shares as priors" in trend_grid(gains["balanced_accuracy_uniform"].paper).caption
 
@@ -111,7 +103,8 @@ def test_the_papers_pair_stands_beside_the_printed_numbers(gains):
 def test_the_scatter_has_a_point_for_every_dataset(gains):
     picture = scatter(gains["balanced_accuracy"].paper, "x")
     assert picture.name == "x-imbalance-balanced-accuracy"
-    assert picture.inline.count("<circle") == N_TABLES
+    (points,) = [line for line in picture.figure.axes[0].lines if line.get_gid() == "points-0"]
+    assert len(points.get_xdata()) == N_TABLES
     assert f"of coco-balanced over coco-plain in balanced accuracy on {N_TABLES}" in picture.caption
 
 
@@ -162,7 +155,10 @@ def test_of_one_dataset_a_gain_has_no_error_and_of_none_no_number(gains):
     first = gains["balanced_accuracy"]
     alone = first.scores.assign(class_ratio=[1.0, *[5.0] * (N_TABLES - 1)])
     alone.loc[alone.index[0], "coco-s0.25"] = float("nan")
-    below = [row[1].text for row in gains_grid(replace(first, by_ratio=gains_by_ratio(alone))).rows]
+    below = [
+        row[1].text
+        for row in gains_grid(replace(first, by_ratio=imbalance.gains_by_ratio(alone))).rows
+    ]
     assert below[0] == MISSING
     assert all("±" not in text and "(" in text for text in below[1:])
 
@@ -184,7 +180,7 @@ def test_without_the_papers_pair_there_are_slopes_and_no_scatter(findings):
     rows = findings.rows[findings.rows["model"] != "coco-balanced"]
     spec = findings.spec | {"models": {"names": ["coco-plain", "coco-s0.25"], "own": {}}}
     analysis = analyse(replace(findings, rows=rows, spec=spec))
-    blocks = imbalance_blocks(analysis.gains, "x")
+    blocks = gain_blocks(analysis.gains, "x")
     titles = [block.title for block in open_blocks(blocks) if isinstance(block, Grid | Picture)]
     assert titles[0] == "Slopes by weight: balanced accuracy"
 
@@ -192,7 +188,7 @@ def test_without_the_papers_pair_there_are_slopes_and_no_scatter(findings):
 def test_two_datasets_have_gains_and_it_is_said_that_a_trend_needs_more(findings):
     two = findings.rows["dataset"].isin(["table-00", "table-01"])
     analysis = analyse(replace(findings, rows=findings.rows[two]))
-    blocks = imbalance_blocks(analysis.gains, "x")
+    blocks = gain_blocks(analysis.gains, "x")
     assert blocks[0] == Text(NO_TREND, "warning")
     grids = [block.title for block in blocks if isinstance(block, Grid)]
     assert grids == [
@@ -202,7 +198,7 @@ def test_two_datasets_have_gains_and_it_is_said_that_a_trend_needs_more(findings
 
 
 def test_nothing_yet_is_one_sentence():
-    assert imbalance_blocks((), "x") == [Text(NO_TREND, "warning")]
+    assert gain_blocks((), "x") == [Text(NO_TREND, "warning")]
 
 
 def test_plain_coco_is_what_others_are_compared_with(findings):

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 
-from cocoloss.benchmark import evolution
+from cocoloss.benchmark.experiments import load_experiment
+from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.keys import TableInfo
+from cocoloss.benchmark.store import Store
 from cocoloss.exceptions import CoCoError
 from play import iris, play, spec_of, table_of
+from synthetic_store import PAPER, fill_evolution, infos_of, make_spec
 
+evolution = load_experiment("evolution", [PAPER])
 OPTIONS = {"epochs": [1, 10, 60], "hidden_units": 32, "learning_rate": 3e-4, "batch_size": 32}
 
 
@@ -93,3 +97,17 @@ def test_wrong_options_are_named(options, message):
 def test_a_forest_has_no_embedding():
     with pytest.raises(CoCoError, match=r"the models of an evolution are coco, .* not 'rf'"):
         evolution.plan(spec_of("evolution", ["rf"]), [TableInfo("iris", 150, 4, 3, "")])
+
+
+def test_evolution_keeps_what_was_measured(tmp_path):
+    spec = make_spec("evolution", models=["coco", "dr"])
+    with Store(tmp_path / "s.sqlite") as store:
+        fill_evolution(store, spec, infos_of(1, ["credit-g"]), n=50)
+        (findings,) = read_findings(store)
+    run, _ = evolution.analyse(findings).runs
+    assert (run.dataset, run.model, run.epochs) == ("credit-g", "coco", (50, 150, 250, 500))
+    assert run.embeddings.shape == (4, 50, 2)
+    ends = run.centres[3]
+    cosine = ends[0] @ ends[1] / np.linalg.norm(ends, axis=1).prod()
+    assert run.measures["cosine"][3] == pytest.approx(cosine)
+    assert np.isnan(run.measures["largest_norm"]).all()  # not measured

@@ -1,17 +1,24 @@
 """Early convergence: the printed sizes and counts, and heads that are the same for all."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
-from cocoloss.benchmark import convergence
+from cocoloss.benchmark.experiments import load_experiment
+from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.keys import TableInfo
+from cocoloss.benchmark.rankings import Ranking
+from cocoloss.benchmark.store import Store
 from cocoloss.columns import TablePreprocessor
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses import CoCoLoss, CrossEntropyLoss, DotRegressionLoss
 from play import iris, play, spec_of, table_of, wine
+from synthetic_store import PAPER, fill_convergence, infos_of, make_spec
 
+convergence = load_experiment("convergence", [PAPER])
 FOLDS = {"folds": {"outer": 3}}
 
 
@@ -161,3 +168,49 @@ def test_wrong_options_are_named(options, message):
 def test_other_models_have_no_terms_to_count():
     with pytest.raises(CoCoError, match="are coco, dr, ce, not 'rf'"):
         convergence.plan(spec_of("convergence", ["rf"]), [TableInfo("iris", 150, 4, 3, "")])
+
+
+def test_convergence_means_are_over_datasets_that_have_all(tmp_path):
+    spec = make_spec("convergence", models=["ce", "coco", "dr"])
+    with Store(tmp_path / "s.sqlite") as store:
+        fill_convergence(store, spec, infos_of(6), n_terms=(64, 256))
+        (findings,) = read_findings(store)
+    rows = findings.rows
+    lacking = rows[~((rows["dataset"] == "table-05") & (rows["model"] == "ce"))]
+    analysis = convergence.analyse(replace(findings, rows=lacking))
+    assert analysis.models == ("coco", "dr", "ce")
+    assert analysis.heads == ("paper", "gaussian", "centroid")
+    chosen = rows[(rows["head"] == "gaussian") & (rows["n_terms"] == 64) & (rows["model"] == "dr")]
+    expected = (
+        chosen[chosen["dataset"] != "table-05"].groupby("dataset")["balanced_accuracy"].mean()
+    )
+    means = analysis.means.set_index(["head", "model", "n_terms"])
+    assert means.loc[("gaussian", "dr", 64), "balanced_accuracy"] == pytest.approx(expected.mean())
+    assert means.loc[("gaussian", "dr", 64), "n_datasets"] == 5
+    ranking = analysis.rankings["paper", 64]
+    assert isinstance(ranking, Ranking)
+    assert ranking.printed is convergence.printed.CONVERGENCE[64]
+    assert ranking.comparison.models[0] == "coco"
+    assert analysis.rankings["gaussian", 64].printed is None
+
+
+def test_convergence_grids_show_means_and_ranks_both_ways(tmp_path):
+    spec = make_spec("convergence", models=["ce", "coco", "dr"])
+    with Store(tmp_path / "curves.sqlite") as store:
+        fill_convergence(store, spec, infos_of(6), n_terms=(64, 256))
+        (findings,) = read_findings(store)
+    analysis = convergence.analyse(findings)
+    rows = findings.rows[(findings.rows["head"] == "centroid") & (findings.rows["n_terms"] == 256)]
+    scores = rows.groupby(["dataset", "model"])["balanced_accuracy"].mean().unstack()
+
+    means = {row[0].text: row[2].value for row in convergence.mean_grid(analysis, "centroid").rows}
+    assert means == pytest.approx(scores.mean().to_dict())
+    ranks = scores.rank(axis=1, ascending=False).mean()
+    shown = {
+        row[0].text: row[2].value
+        for row in convergence.rank_grid(analysis, "centroid", by_mean=True).rows
+    }
+    assert {m: shown[m] for m in ranks.index} == pytest.approx(ranks.to_dict())
+    folds = {row[0].text: row[2].value for row in convergence.rank_grid(analysis, "centroid").rows}
+    ranking = analysis.rankings["centroid", 256]
+    assert folds["coco"] == ranking.comparison.average_ranks["coco"]

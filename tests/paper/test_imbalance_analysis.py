@@ -11,15 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, spearmanr
 
-from cocoloss.benchmark.imbalance_analysis import (
-    BALANCED,
-    MEASURES,
-    PLAIN,
-    analyse_gains,
-    fit_trend,
-    gains_by_ratio,
-)
+from cocoloss.benchmark.experiments import load_experiment
+from synthetic_store import PAPER
 
+imbalance = load_experiment("imbalance", [PAPER])
+BALANCED, PLAIN, MEASURES = imbalance.BALANCED, imbalance.PLAIN, imbalance.MEASURES
+gains_of, gains_by_ratio = imbalance.gains_of, imbalance.gains_by_ratio
 FEW = ["coco-s0.25", BALANCED]
 
 
@@ -28,7 +25,7 @@ def points_of(x, y):
 
 
 def trend_of(x, y):
-    return fit_trend(points_of(x, y), BALANCED, "balanced_accuracy")
+    return imbalance.fit_trend(points_of(x, y), BALANCED, "balanced_accuracy")
 
 
 def fans_out(seed, n=12):
@@ -190,7 +187,7 @@ def made_up_rows(models=(PLAIN, *FEW), n_datasets=6, n_folds=3, seed=0):
 
 def test_every_model_has_a_trend_of_every_measure_in_the_order_that_is_asked_for():
     models = [BALANCED, PLAIN, "coco-s0.25", "coco-s1"]  # of the last one there is no row
-    found = analyse_gains(made_up_rows(), models)
+    found = gains_of(made_up_rows(), models)
     assert [gains.measure for gains in found] == list(MEASURES)
     for gains in found:
         assert [trend.model for trend in gains.trends] == [BALANCED, "coco-s0.25"]
@@ -200,7 +197,7 @@ def test_every_model_has_a_trend_of_every_measure_in_the_order_that_is_asked_for
 
 def test_points_are_differences_of_means_over_folds():
     rows = made_up_rows()
-    gains = analyse_gains(rows, [PLAIN, *FEW])[1]
+    gains = gains_of(rows, [PLAIN, *FEW])[1]
     for trend in gains.trends:
         for dataset, point in trend.points.iterrows():
             means = {}
@@ -224,7 +221,7 @@ def datasets_of(gains):
 def test_datasets_without_all_folds_do_not_count():
     rows = made_up_rows()
     lacking = where(rows, "d1", PLAIN, 0) | where(rows, "d2", BALANCED, 1)
-    for gains in analyse_gains(rows[~lacking], [PLAIN, *FEW]):
+    for gains in gains_of(rows[~lacking], [PLAIN, *FEW]):
         assert datasets_of(gains) == {
             "coco-s0.25": ["d0", "d2", "d3", "d4", "d5"],
             BALANCED: ["d0", "d3", "d4", "d5"],
@@ -236,13 +233,13 @@ def test_datasets_without_all_folds_do_not_count():
 def test_a_measure_that_lacks_a_fold_does_not_count_there_and_others_do():
     rows = made_up_rows()
     rows.loc[where(rows, "d4", BALANCED, 2), "balanced_accuracy_uniform"] = np.nan
-    outer, uniform, inner = analyse_gains(rows, [PLAIN, BALANCED])
+    outer, uniform, inner = gains_of(rows, [PLAIN, BALANCED])
     assert datasets_of(uniform) == {BALANCED: ["d0", "d1", "d2", "d3", "d5"]}
     assert datasets_of(outer) == datasets_of(inner) == {BALANCED: [f"d{k}" for k in range(6)]}
 
 
 def test_two_datasets_have_gains_and_no_trend():
-    for gains in analyse_gains(made_up_rows(n_datasets=2), [PLAIN, BALANCED]):
+    for gains in gains_of(made_up_rows(n_datasets=2), [PLAIN, BALANCED]):
         assert gains.trends == ()
         assert gains.paper is None
         assert gains.by_ratio["n_datasets"].tolist() == [1, 1, 2]
@@ -261,7 +258,7 @@ def test_two_datasets_have_gains_and_no_trend():
     ids=["no plain", "plain alone", "no ratio", "no measure", "nothing measured", "no row"],
 )
 def test_what_cannot_be_compared_has_no_gains(rows):
-    assert analyse_gains(rows, [PLAIN, *FEW]) == ()
+    assert gains_of(rows, [PLAIN, *FEW]) == ()
 
 
 def test_gains_of_scores_that_tie_share_their_rank():
@@ -275,7 +272,7 @@ def test_gains_of_scores_that_tie_share_their_rank():
         ],
         columns=["dataset", "model", "fold", "class_ratio", "balanced_accuracy"],
     )
-    (gains,) = analyse_gains(rows, [PLAIN, BALANCED])
+    (gains,) = gains_of(rows, [PLAIN, BALANCED])
     assert gains.paper.points["improvement"].tolist() == [0, 0, 0, 0.1, 0.2]
     expected = np.corrcoef([1, 2, 3, 4, 5], [2, 2, 2, 4, 5])[0, 1]
     assert gains.paper.spearman == pytest.approx(expected)
