@@ -6,7 +6,7 @@ writes is escaped: names of classes, columns and files are strangers' strings.
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -32,9 +32,7 @@ def environment() -> Environment:
     made.filters |= {
         "counted": counted,
         "degrees": "{:.1f}°".format,
-        "path": _path,
         "percent": percent,
-        "px": "{:.1f}".format,
         "significant": significant,
         "thousands": "{:,}".format,
     }
@@ -99,11 +97,6 @@ def _shown(value: Any) -> Any:
     if value is None:
         return ""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _path(points: Iterable[tuple[float, float]]) -> str:
-    """Return a line through points as SVG writes it."""
-    return "M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
 def _hashes(parts: Sequence[str]) -> str:
