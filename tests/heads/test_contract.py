@@ -341,8 +341,9 @@ def test_blocks_of_rows_do_not_show(head, monkeypatch):
     X, y = table(n=500)
     whole = clone(head).fit(X, y)
     expected = whole.predict_proba(X)
-    monkeypatch.setattr("cocoloss.heads.fitted.BLOCK_NUMBERS", 1)
-    monkeypatch.setattr("cocoloss.heads.fitted.MIN_BLOCK_ROWS", 7)
+    for module in ("cocoloss.heads.fitted", "cocoloss.metrics.scatter"):
+        monkeypatch.setattr(f"{module}.BLOCK_NUMBERS", 1)
+        monkeypatch.setattr(f"{module}.MIN_BLOCK_ROWS", 7)
     np.testing.assert_allclose(whole.predict_proba(X), expected, rtol=1e-10)
     np.testing.assert_allclose(clone(head).fit(X, y).predict_proba(X), expected, rtol=1e-8)
 

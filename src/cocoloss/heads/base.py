@@ -33,8 +33,12 @@ class LabelledRows(NamedTuple):
 
 
 def learnt(name: str) -> Any:
-    """Return a property that is a part of ``fitted_``, what the head has learnt."""
-    return property(lambda head: getattr(head.fitted_, name))
+    """Return a property that is a part of ``fitted_``; setting it makes another value of that."""
+
+    def change(head: "EmbeddingHead", value: Any) -> None:
+        head.fitted_ = replace(head.fitted_, **{name: value})
+
+    return property(lambda head: getattr(head.fitted_, name), change)
 
 
 class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
@@ -64,15 +68,7 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
 
     class_prior_ = learnt("prior")
     class_share_ = learnt("share")
-
-    @property
-    def temperature_(self) -> float:
-        """What the log-likelihoods are divided by."""
-        return float(self.fitted_.temperature)
-
-    @temperature_.setter
-    def temperature_(self, temperature: float) -> None:
-        self.fitted_ = replace(self.fitted_, temperature=float(temperature))
+    temperature_ = learnt("temperature")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the classes from embeddings.
@@ -183,7 +179,7 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
         return self._delegate("outlier_score", X)
 
     @abstractmethod
-    def _learn(self, rows: LabelledRows, priors: dict[str, NDArray[np.float64]]) -> FittedHead:
+    def _learn(self, rows: LabelledRows, priors: dict[str, Any]) -> FittedHead:
         """Return what there is to learn; ``priors`` has the prior and the share of each class."""
 
     def _delegate(self, method: str, X: Any) -> NDArray[np.float64]:

@@ -1,12 +1,14 @@
 """The nearest class mean, by distance or by angle, with probabilities from the spread around it."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cocoloss._checks import check_option
-from cocoloss.heads._moments import class_moments
 from cocoloss.heads.base import FLOOR, EmbeddingHead, LabelledRows, Priors, learnt
 from cocoloss.heads.fitted import FittedCentroid, blocks, cosines
+from cocoloss.metrics.scatter import class_scatter
 
 MIN_MEAN_COSINE = 1e-3  # rows that point elsewhere still rank the classes by their cosines
 
@@ -65,9 +67,9 @@ class CentroidHead(EmbeddingHead):
     means_ = learnt("means")
     concentration_ = learnt("concentration")
 
-    def _learn(self, rows: LabelledRows, priors: dict[str, NDArray[np.float64]]) -> FittedCentroid:
+    def _learn(self, rows: LabelledRows, priors: dict[str, Any]) -> FittedCentroid:
         metric = check_option(self.metric, "metric", FittedCentroid.METRICS)
-        moments = class_moments(rows, diagonal=True)
+        moments = class_scatter(*rows, diagonal=True)
         if metric == "angular":
             kappa = concentration(rows, moments.means)
         else:

@@ -186,7 +186,7 @@ class FittedGaussian(FittedHead):
     @property
     def n_features(self) -> int:
         """Dimension of the embedding, q."""
-        return self.means.shape[-1]
+        return int(self.means.shape[-1])
 
     @property
     def log_determinant(self) -> NDArray[np.float64]:
@@ -254,7 +254,7 @@ class FittedCentroid(FittedHead):
     @property
     def n_features(self) -> int:
         """Dimension of the embedding, q."""
-        return self.means.shape[-1]
+        return int(self.means.shape[-1])
 
     def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         return -0.5 * self._squared_distances(block)
@@ -306,7 +306,7 @@ class FittedReadout(FittedHead):
     @property
     def n_features(self) -> int:
         """Dimension of the embedding, q."""
-        return self.prototypes.shape[-1]
+        return int(self.prototypes.shape[-1])
 
     def offset(self, prior: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return what is added to the log-likelihoods under a prior, by default its own, (C,)."""
@@ -372,7 +372,7 @@ class FittedLinear:
     @property
     def n_features(self) -> int:
         """Dimension of the embedding, q."""
-        return self.coef.shape[-1]
+        return int(self.coef.shape[-1])
 
     def decision_function(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return a score per class, (n, C); for two classes one score, positive for the second."""

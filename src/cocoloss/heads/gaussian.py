@@ -1,6 +1,7 @@
 """One Gaussian per class, Bayes' rule on top: the paper's classifier, safe on collapsed classes."""
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,9 +9,9 @@ from scipy.linalg import solve_triangular
 
 from cocoloss._checks import check_option
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads._moments import Moments, class_moments
 from cocoloss.heads.base import FLOOR, EmbeddingHead, LabelledRows, Priors, learnt
 from cocoloss.heads.fitted import FittedGaussian
+from cocoloss.metrics.scatter import ClassScatter, class_scatter
 
 COVARIANCES = ("full", "tied", "diag")
 MOST_NUMBERS = 2**24  # of all covariance matrices together: 128 MB
@@ -115,14 +116,14 @@ class GaussianHead(EmbeddingHead):
         covariances: NDArray[np.float64] = np.swapaxes(factor, -1, -2) @ factor
         return covariances
 
-    def _learn(self, rows: LabelledRows, priors: dict[str, NDArray[np.float64]]) -> FittedGaussian:
+    def _learn(self, rows: LabelledRows, priors: dict[str, Any]) -> FittedGaussian:
         kind = check_option(self.covariance, "covariance", ("auto", *COVARIANCES))
         n_classes, q = len(rows.masses), rows.X.shape[1]
         if kind == "auto":
             kind = "full" if n_classes * q**2 <= MOST_NUMBERS else "tied"
         shrinkage = self._shrinkage(kind, q)
         floor = _non_negative(self.covariance_floor, "covariance_floor")
-        moments = class_moments(rows, diagonal=kind == "diag", pooled=kind == "tied")
+        moments = class_scatter(*rows, diagonal=kind == "diag", pooled=kind == "tied")
         covariances = moments.pooled if kind == "tied" else _shrunk(moments, shrinkage)
         # NOTE[PAPER]: the maximum-likelihood covariance as printed is singular as soon as a
         # class collapses, which is what the loss is for; the floor keeps it invertible.
@@ -173,7 +174,7 @@ def _non_negative(value: object, name: str, otherwise: str = "") -> float:
     return float(value)
 
 
-def _shrunk(moments: Moments, shrinkage: float) -> NDArray[np.float64]:
+def _shrunk(moments: ClassScatter, shrinkage: float) -> NDArray[np.float64]:
     """Return the covariance of each class, mixed with the pooled one as so many more rows."""
     # NOTE[PAPER]: not in the paper, where a class needs more than q rows. shrinkage=0 is.
     masses = moments.masses.reshape(-1, *[1] * (moments.scatter.ndim - 1))

@@ -93,7 +93,7 @@ class ReadoutHead(EmbeddingHead):
     bias_ = learnt("bias")
     concentration_ = learnt("concentration")
 
-    def _learn(self, rows: LabelledRows, priors: dict[str, NDArray[np.float64]]) -> FittedReadout:
+    def _learn(self, rows: LabelledRows, priors: dict[str, Any]) -> FittedReadout:
         metric = check_option(self.metric, "metric", FittedReadout.METRICS)
         if metric == "angular" and self.bias is not None:
             raise CoCoError('bias has no meaning for metric="angular"; leave it out, or use "dot"')
