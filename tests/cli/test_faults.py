@@ -131,8 +131,8 @@ def test_what_a_head_has_not_is_told_before_the_work(refused, table, tmp_path):
 def test_places_that_cannot_be_written_are_told_before_the_work(
     refused, table, model, tmp_path, command, monkeypatch
 ):
-    monkeypatch.setattr("cocoloss.tables.read_table", lambda *_, **__: 1 / 0)
-    monkeypatch.setattr("cocoloss.tables.iter_tables", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("cocoloss.tables.open_table", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("cocoloss.tables.open_table", lambda *_, **__: 1 / 0)
     first = [model, table] if command in {"predict", "embed"} else [table, "--target", "kind"]
     suffix = {"fit": ".coco", "report": ".html"}.get(command, ".csv")
     assert "it is a folder" in refused(command, *first, "--out", tmp_path)
@@ -242,11 +242,11 @@ def test_kept_columns_that_the_answers_have_are_told_before_the_work(
     frame.assign(**names).to_csv(path, index=False)
     kept = run("predict", model, path, "--keep", "probability_ant", "--keep", "outlier_score")
     assert kept.stdout.startswith("probability_ant,outlier_score,prediction\n2,3,")
-    monkeypatch.setattr("cocoloss.tables.iter_tables", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("cocoloss.tables.open_table", lambda *_, **__: 1 / 0)
     for name in names:
         command = ["embed"] if name == "embedding_0" else ["predict", "--proba", "--outliers"]
         line = refused(*command, model, path, "--keep", name)
-        assert f"--keep {name}: a column of the answers has that name" in line
+        assert f"--keep {name}: a column of the result has that name" in line
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(table, model):
@@ -260,6 +260,6 @@ def test_a_reader_that_has_seen_enough_is_no_error(table, model):
 
 
 def test_what_nobody_foresaw_is_one_line_too(refused, table, monkeypatch):
-    monkeypatch.setattr("cocoloss.tables.read_table", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("cocoloss.tables.open_table", lambda *_, **__: 1 / 0)
     line = refused("evaluate", table, "--target", "kind")
     assert "ZeroDivisionError: division by zero (COCOLOSS_TRACEBACK=1 shows where" in line

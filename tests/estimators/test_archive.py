@@ -9,8 +9,8 @@ import zipfile
 
 import numpy as np
 import pytest
-
 from cocoloss.estimators.archive import DIGEST_LABEL, MAX_DOCUMENT, read_archive, write_archive
+
 from cocoloss.exceptions import CoCoError
 
 ARRAYS = [np.arange(12, dtype=np.float32).reshape(3, 4), np.array([True, False]), np.zeros((0, 2))]

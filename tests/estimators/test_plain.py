@@ -3,11 +3,11 @@ import math
 
 import numpy as np
 import pytest
+from cocoloss.estimators.plain import pack, unpack
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from cocoloss.estimators.plain import pack, unpack
 from cocoloss.exceptions import CoCoError
 
 

@@ -22,7 +22,7 @@ from cocoloss.benchmark.keys import Result, TableInfo, Task, Unit, seed_of
 from cocoloss.benchmark.measures import balanced_accuracy
 from cocoloss.benchmark.options import check_counts, check_rate, check_whole, chosen_options
 from cocoloss.columns import TablePreprocessor
-from cocoloss.estimators.classifiers import BALANCED_FROM
+from cocoloss.estimators.objective import BALANCED_FROM
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import CentroidHead, GaussianHead
 

@@ -15,7 +15,7 @@ from cocoloss.benchmark.keys import Result, TableInfo, Task, Unit
 from cocoloss.benchmark.measures import balanced_accuracy
 from cocoloss.benchmark.models import find_model
 from cocoloss.benchmark.options import check_counts, check_rate, check_whole, chosen_options
-from cocoloss.estimators.ensemble import Ensemble
+from cocoloss.estimators.model import Ensemble
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import GaussianHead
 from cocoloss.metrics import dispersity

@@ -11,8 +11,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
@@ -28,62 +26,26 @@ from cocoloss.benchmark.spaces import (
 )
 from cocoloss.benchmark.spec_checks import what_there_is
 from cocoloss.benchmark.study import load_optuna
-from cocoloss.estimators import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
+from cocoloss.estimators import CoCoClassifier
+from cocoloss.estimators.classifiers import ObjectiveClassifier
+from cocoloss.estimators.objective import CoCo, CrossEntropy, DotRegression, Objective
 from cocoloss.exceptions import CoCoError
 
 TREES = 500
 
 
-class ShuffledCoCoClassifier(CoCoClassifier):
-    """CoCo on batches that are drawn as those of the other losses: shuffled, not in pairs.
-
-    NOTE[PAPER]: how batches are drawn is not said. Pairs of one class, as the classifier has them
-    by default where batches are small for the number of classes, would be a favour to CoCo.
-    """
-
-    _pairs_rows = False
-
-
-def tempered_coco(exponent: float) -> type[CoCoClassifier]:
-    r"""Return a CoCo classifier whose rows weigh :math:`\pi_c^{-s}` in the loss.
-
-    s = 0 is the plain loss, s = 1/2 the balanced one, and s = 1 gives all classes the same mass.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_wine
-    >>> X, y = load_wine(return_X_y=True)
-    >>> tempered_coco(0.25)(max_iter=5, n_members=1, random_state=0).fit(X, y).score(X, y) > 0.8
-    True
-    """
-
-    class TemperedCoCoClassifier(ShuffledCoCoClassifier):
-        def _loss_weights(
-            self, labels: NDArray[np.int64], weights: NDArray[np.float64]
-        ) -> NDArray[np.float64]:
-            mass = np.bincount(labels, weights=weights)
-            priors = mass / mass.sum()
-            return np.asarray(weights * ((len(mass) * priors) ** -exponent)[labels])
-
-    return TemperedCoCoClassifier
-
-
-class PrintedBalancedCoCoClassifier(ShuffledCoCoClassifier):
-    r"""CoCo by the balanced loss exactly as printed, without normalisation.
-
-    NOTE[PAPER]: the plain loss divides pairs and norms by their numbers; the balanced one is
-    printed as sums, in which the term of a norm weighs as much as one pair, rather than as much as
-    :math:`(N+1)/2` pairs. Every other balanced model here has the plain loss's normalisation.
-    """
-
-    def _make_loss(self, n_classes: int, embedding_dim: int, seed: int) -> Any:  # noqa: ARG002
-        from cocoloss.losses import CoCoLoss  # noqa: PLC0415 - torch, to train
-
-        return CoCoLoss(n_classes, reduction="sum")
+# NOTE[PAPER]: how batches are drawn is not said. Pairs of one class, as the classifier has them by
+# default where batches are small for the number of classes, would be a favour to CoCo: here batches
+# are drawn as those of the other losses, shuffled.
+_shuffled = partial(CoCo, pair_rows=False)
+# NOTE[PAPER]: the plain loss divides pairs and norms by their numbers; the balanced one is printed
+# as sums, in which the term of a norm weighs as much as one pair, rather than as much as (N+1)/2
+# pairs. Every other balanced model here has the plain loss's normalisation.
+_printed_balanced = _shuffled(balance="balanced", reduction="sum")
 
 
 def _network(
-    classifier: type,
+    objective: Objective,
     fixed: Mapping[str, Any],
     n_features: int,  # noqa: ARG001 - every factory is called alike
     n_classes: int,  # noqa: ARG001
@@ -100,7 +62,7 @@ def _network(
         "early_stopping": False,
         "random_state": seed,
     }
-    return classifier(**paper | dict(fixed) | dict(params))
+    return ObjectiveClassifier(objective=objective, **paper | dict(fixed) | dict(params))
 
 
 def _untuned_coco(n_features: int, n_classes: int, params: Mapping[str, Any], seed: int) -> Any:  # noqa: ARG001
@@ -150,13 +112,12 @@ def _boosting(
     )
 
 
-def _tuned_network(
-    classifier: type, *, embedding: bool = True, weighted: bool = False, **fixed: Any
-) -> ModelKind:
+def _tuned_network(objective: Objective, *, weighted: bool = False, **fixed: Any) -> ModelKind:
+    embedding = not objective.logits  # for cross-entropy it would add a layer
     # NOTE[PAPER]: t counts the printed items, so dropout is one of them, whatever it takes to say
     # whether, where and how much; q makes one more.
     return ModelKind(
-        partial(_network, classifier, fixed),
+        partial(_network, objective, fixed),
         partial(suggest_network, embedding=embedding),
         7 if embedding else 6,
         neural=True,
@@ -173,29 +134,23 @@ def _peer(make: Callable[..., Any], space: Space, t: int, class_weight: str | No
 # floor and shrinkage of the covariances), the largest logit, the largest inner product. The forms
 # with -w are not in the paper: they count classes alike, as balanced accuracy does.
 MODELS: dict[str, ModelKind] = {
-    "coco": _tuned_network(ShuffledCoCoClassifier, loss="auto", priors="empirical"),
-    "coco-w": _tuned_network(ShuffledCoCoClassifier, loss="auto", priors="uniform", weighted=True),
-    "coco-plain": _tuned_network(ShuffledCoCoClassifier, loss="coco", priors="empirical"),
-    "coco-balanced": _tuned_network(ShuffledCoCoClassifier, loss="balanced", priors="empirical"),
-    "coco-balanced-printed": _tuned_network(
-        PrintedBalancedCoCoClassifier, loss="balanced", priors="empirical"
-    ),
+    "coco": _tuned_network(_shuffled(), priors="empirical"),
+    "coco-w": _tuned_network(_shuffled(), priors="uniform", weighted=True),
+    "coco-plain": _tuned_network(_shuffled(balance="coco"), priors="empirical"),
+    "coco-balanced": _tuned_network(_shuffled(balance="balanced"), priors="empirical"),
+    "coco-balanced-printed": _tuned_network(_printed_balanced, priors="empirical"),
     # NOTE[PAPER]: dot regression as printed leaves the norm free, and with it which other vertices
     # an embedding is near to: with three classes or more a loss of zero does not mean that the
     # largest inner product is the right one. "dr-sphere" divides the embedding by its norm: there
     # a loss of zero is the vertex itself.
-    "dr": _tuned_network(DotRegressionClassifier, priors="empirical"),
-    "dr-sphere": _tuned_network(DotRegressionClassifier, priors="empirical", normalize=True),
+    "dr": _tuned_network(DotRegression(), priors="empirical"),
+    "dr-sphere": _tuned_network(DotRegression(), priors="empirical", normalize=True),
     "dr-w": _tuned_network(
-        DotRegressionClassifier, priors="uniform", class_weight="balanced", weighted=True
+        DotRegression(), priors="uniform", class_weight="balanced", weighted=True
     ),
-    "ce": _tuned_network(CrossEntropyClassifier, embedding=False, priors="empirical"),
+    "ce": _tuned_network(CrossEntropy(), priors="empirical"),
     "ce-w": _tuned_network(
-        CrossEntropyClassifier,
-        embedding=False,
-        priors="uniform",
-        class_weight="balanced",
-        weighted=True,
+        CrossEntropy(), priors="uniform", class_weight="balanced", weighted=True
     ),
     "ksvm": _peer(_kernel_svm, suggest_svm, 2, None),
     "ksvm-w": _peer(_kernel_svm, suggest_svm, 2, "balanced"),
@@ -216,7 +171,7 @@ def import_what_models_need(own: Mapping[str, str]) -> None:
     own : dict of str to str
         Where the user's own models are made. One that cannot be made is passed over.
     """
-    from cocoloss.estimators import first_steps, stacking  # noqa: F401, PLC0415 - torch
+    from cocoloss.estimators import first_steps, jobs  # noqa: F401, PLC0415 - torch
 
     with suppress(CoCoError):  # not installed
         load_optuna().trial.FixedTrial({})  # Optuna loads its parts when they are named
@@ -257,7 +212,7 @@ def find_model(name: str, own: Mapping[str, str] | None = None) -> ModelKind:
         return MODELS[name]
     match = TEMPERED.fullmatch(name)
     if match:
-        return _tuned_network(tempered_coco(float(match[1])), priors="empirical")
+        return _tuned_network(_shuffled(balance=float(match[1])), priors="empirical")
     raise CoCoError(
         f"there is no model {name!r}; {what_there_is(name, MODELS)} (one of your own is given as "
         f"name=package.module:factory)"

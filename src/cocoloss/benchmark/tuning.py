@@ -96,7 +96,7 @@ def tune_classifier(
     cv = check_integer(cv, "cv", minimum=2)
     seed = int(as_generator(random_state).integers(2**31))
     folds = stratified_folds(y, cv, seed)
-    embedding = not estimator._logits  # noqa: SLF001 - for cross-entropy it would add a layer
+    embedding = not estimator.make_objective().logits  # for cross-entropy it would add a layer
     size: dict[str, Any] = {
         "n_samples": min(len(fold.train) for fold in folds),
         "n_classes": len(np.unique(np.asarray(y))),

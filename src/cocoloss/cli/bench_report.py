@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from cocoloss.cli import options, saying
+from cocoloss.cli import messages, options
 
 name_option = click.option(
     "--name",
@@ -44,6 +44,6 @@ def report(store: str, out: Path, names: tuple[str, ...], missing: str, as_json:
     with Store(store, create=False) as opened:
         written = write_bench_report(opened, out, names=names, missing=missing)
     if as_json:
-        saying.print_json({"page": str(written[-1]), "files": [str(path) for path in written]})
+        messages.print_json({"page": str(written[-1]), "files": [str(path) for path in written]})
         return
     click.echo(f"wrote {written[-1]} and {len(written) - 1} files beside it; open it in a browser")

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads._rows import LabelledRows, blocks
+from cocoloss.heads.base import LabelledRows
+from cocoloss.heads.fitted import blocks
 
 
 class Moments(NamedTuple):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from cocoloss.estimators.base import LINEAR_HEADS
+from cocoloss.estimators.fit import head_weights
 from cocoloss.estimators.jobs import Job
 from cocoloss.exceptions import CoCoError, GeometryError, GeometryWarning
 from cocoloss.geometry import similarity
@@ -50,8 +50,8 @@ class SnapshotMeasure:
         self.loss_weights = None if job.weights is None else job.weights[drawn]
         self.loss = job.design.loss
         self.head = estimator.heads_[0]
-        self.head_weights = _head_weights(estimator, job, drawn)
-        self.reads_outputs = estimator.reads_outputs_
+        self.head_weights = _head_weights(job, drawn)
+        self.reads_outputs = estimator.model_.reads_outputs
 
     def __call__(self, snapshot: Snapshot) -> tuple[dict[str, float], NDArray[np.float64]]:
         """Return the measures by name, and the class means (C, q)."""
@@ -111,16 +111,13 @@ class SnapshotMeasure:
         }
 
 
-def _head_weights(
-    estimator: "BaseNetworkClassifier", job: Job, drawn: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _head_weights(job: Job, drawn: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return what each drawn row weighs for the head: what the fit gave it.
 
     Where not all training rows are drawn, those of a class stand for all of it. Else a class so
     small that two of its rows are drawn come what may would have another share than in the fit.
     """
-    linear = isinstance(estimator.head, str) and estimator.head in LINEAR_HEADS
-    weights = estimator._head_weights(job, linear=linear)  # noqa: SLF001
+    weights = head_weights(job)
     rows = job.train[0]
     if len(drawn) < len(rows):
         C = job.n_classes

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss.estimators.ensemble import TINY_NORM, Ensemble
-from cocoloss.estimators.jobs import Design, Job, Trained
+from cocoloss.estimators.jobs import Design, Job, Trained, train_jobs
+from cocoloss.estimators.model import TINY_NORM, Ensemble
 
 if TYPE_CHECKING:
     from cocoloss.training import Epoch
@@ -183,8 +183,6 @@ def _make_reader(design: Design, inputs: NDArray[np.float32], before: Trained) -
 
 def _untrained(job: Job) -> Trained:
     """Return the networks as they are before the first step: a training of no epochs."""
-    from cocoloss.estimators.stacking import train_jobs  # noqa: PLC0415 - torch, to train
-
     schedule = replace(job.design.schedule, n_epochs=0)
     (trained,) = train_jobs([replace(job, design=replace(job.design, schedule=schedule))])
     return trained

@@ -12,10 +12,10 @@ from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
 from cocoloss._checks import RandomState, as_generator, check_integer
-from cocoloss.estimators.all_or_nothing import unchanged_on_failure
 from cocoloss.estimators.base import BaseNetworkClassifier
-from cocoloss.estimators.fitting import train_together
-from cocoloss.estimators.inputs import transform_inputs
+from cocoloss.estimators.fit import as_table, finish_job, prepare_job, unchanged_on_failure
+from cocoloss.estimators.jobs import train_jobs
+from cocoloss.estimators.model import as_inputs
 from cocoloss.estimators.targets import encode_targets
 from cocoloss.exceptions import CoCoError
 from cocoloss.recording.facts import arguments_of, columns_of, gaps_of, versions
@@ -97,7 +97,7 @@ def record_fit(
     True
     """
     _check_arguments(estimator, test_size, n_snapshots, max_points)
-    X = estimator._as_table(X)  # noqa: SLF001
+    X = as_table(estimator, X)
     classes, labels, _ = encode_targets(X, y, None, type(estimator).__name__)
     names = _class_names(class_names, classes)
     generator = as_generator(random_state)
@@ -142,13 +142,15 @@ def _watch(
     """Fit, look and test; return what a record has to say about it."""
     _, classes, labels, train, test = rows
     started = time.perf_counter()
-    fitting = estimator._start(rows.take(train), classes[labels[train]])  # noqa: SLF001
-    job = fitting.job
+    job = prepare_job(estimator, rows.take(train), classes[labels[train]])
     drawn = stratified_sample(job.labels, job.train[0], max_points, generator)
     drawn_test = stratified_sample(labels, test, max_points, generator)
-    test_inputs = transform_inputs(estimator.preprocessor_, rows.take(drawn_test))
+    test_rows = rows.take(drawn_test)
+    test_inputs = as_inputs(job.preprocessor.transform(test_rows), job.preprocessor, test_rows)
     recorder = Recorder(job, np.concatenate([job.inputs[drawn], test_inputs]), n_snapshots)
-    (trained,) = train_together([fitting], [*callbacks, recorder])
+    heard = [*(estimator.callbacks or []), *callbacks, recorder]
+    (trained,) = train_jobs([job], heard, verbose=estimator.verbose)
+    estimator.keep(*finish_job(job, trained))
     seconds = time.perf_counter() - started - recorder.seconds
 
     # Many small products: on a busy machine a second thread makes them ten times slower.

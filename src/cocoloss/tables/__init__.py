@@ -2,8 +2,8 @@
 
 from cocoloss.tables.cache import FileCache, default_cache_folder
 from cocoloss.tables.folders import FolderSource
+from cocoloss.tables.formats import check_suffix
 from cocoloss.tables.openml import OpenMLSource, SuiteEntry, suite_entries
-from cocoloss.tables.reading import Writing, find_writing, iter_tables, read_table
 from cocoloss.tables.sources import (
     BundledSource,
     FileSource,
@@ -14,9 +14,17 @@ from cocoloss.tables.sources import (
 )
 from cocoloss.tables.splits import Fold, cap_rows, named_seed, stratified_folds
 from cocoloss.tables.table import Table, make_table
+from cocoloss.tables.table_file import (
+    TableFile,
+    Writing,
+    find_writing,
+    iter_columns,
+    iter_tables,
+    open_table,
+    read_table,
+    write_table,
+)
 from cocoloss.tables.target import split_target
-from cocoloss.tables.verbatim import iter_columns
-from cocoloss.tables.writing import check_suffix, write_table
 
 __all__ = [
     "BundledSource",
@@ -29,6 +37,7 @@ __all__ = [
     "SuiteEntry",
     "Table",
     "TableCheck",
+    "TableFile",
     "Writing",
     "cap_rows",
     "check_suffix",
@@ -40,6 +49,7 @@ __all__ = [
     "load_source",
     "make_table",
     "named_seed",
+    "open_table",
     "read_table",
     "split_target",
     "stratified_folds",

@@ -11,8 +11,8 @@ from typing import Any
 
 from cocoloss._checks import did_you_mean, listed
 from cocoloss.exceptions import CoCoError
-from cocoloss.tables.reading import read_table
 from cocoloss.tables.table import Table, make_table
+from cocoloss.tables.table_file import read_table
 
 SCHEMA = "schema.json"
 INDEX = "index"

@@ -11,8 +11,8 @@ from cocoloss._checks import check_option, did_you_mean
 from cocoloss.exceptions import CoCoError
 from cocoloss.tables.cache import VARIABLE, FileCache
 from cocoloss.tables.downloads import UnreachableError, download, fetch_bytes
-from cocoloss.tables.reading import read_table
 from cocoloss.tables.table import Table, make_table
+from cocoloss.tables.table_file import read_table
 
 SERVER = "https://www.openml.org"
 SUITES = ("openml-cc18",)

@@ -11,8 +11,8 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.tables.folders import FolderSource
 from cocoloss.tables.formats import check_is_file
 from cocoloss.tables.openml import SUITES, OpenMLSource
-from cocoloss.tables.reading import read_table
 from cocoloss.tables.table import Table, make_table
+from cocoloss.tables.table_file import read_table
 
 BUNDLED = ("iris", "wine", "breast_cancer", "digits")
 SPELLINGS = "'folder:PATH', 'file:PATH#TARGET', 'sklearn' or 'openml-cc18'"
