@@ -41,7 +41,7 @@ from cocoloss.columns.dates import (
 from cocoloss.columns.frames import MISSING, UNSEEN, Column, Header, Table, read_table
 from cocoloss.columns.numbers import NumberScaler, read_numbers
 from cocoloss.exceptions import CoCoError
-from cocoloss.number_text import COMMA, DOT, parse_numbers, with_decimal
+from cocoloss.number_text import AUTO, COMMA, DOT, parse_numbers, with_decimal
 
 _ARRAYS = fields(NumberScaler)
 
@@ -62,8 +62,8 @@ class TableEncoder:
         The cycles of each date.
     one_hots : dict of str to OneHot
         The categories of each boolean and category.
-    options : ColumnOptions
-        What the user said of the columns.
+    decimal : {"auto", ".", ","}
+        The decimal mark that the user named.
     reader : str
         Who speaks in messages.
     """
@@ -73,7 +73,7 @@ class TableEncoder:
     scaler: NumberScaler
     cycles: dict[str, list[str]]
     one_hots: dict[str, OneHot]
-    options: ColumnOptions
+    decimal: str = AUTO
     reader: str = "TablePreprocessor"
 
     @classmethod
@@ -117,7 +117,7 @@ class TableEncoder:
             scaler=scaler,
             cycles=cycles,
             one_hots=one_hots,
-            options=options,
+            decimal=options.decimal,
             reader=reader,
         )
         if encoder.width == 0:
@@ -137,7 +137,7 @@ class TableEncoder:
         """The kind of each column in use."""
         return {name: column.kind for name, column in self.columns.items() if not column.left_out}
 
-    @property
+    @cached_property
     def forms(self) -> dict[str, str]:
         """How text is written where that is not the plain way: as "$1,234.5" or "%m/%d/%Y"."""
         return {n: self.columns[n].form for n in self.kinds if self.columns[n].form}
@@ -242,16 +242,13 @@ class TableEncoder:
 
     def to_state(self) -> dict[str, Any]:
         """Return the value as nested dicts and lists of numbers, text and arrays."""
-        features = self.options.categorical_features
-        if not isinstance(features, str):
-            features = np.asarray(features, dtype=object).ravel().tolist()
         return {
             "header": _header_state(self.header),
             "columns": {name: [*vars(column).values()] for name, column in self.columns.items()},
             "scaler": dict(vars(self.scaler)),
             "cycles": self.cycles,
             "one_hots": {name: dict(vars(one_hot)) for name, one_hot in self.one_hots.items()},
-            "options": vars(self.options) | {"categorical_features": features},
+            "decimal": self.decimal,
             "reader": self.reader,
         }
 
@@ -266,8 +263,7 @@ class TableEncoder:
             written the state.
         """
         columns = _part(state, "columns", dict, of=list)
-        arrays, options = _part(state, "scaler", dict), _part(state, "options", dict)
-        _require(set(options) == set(vars(ColumnOptions())), "options")
+        arrays = _part(state, "scaler", dict)
         encoder = cls(
             header=_header_of(state),
             columns={n: ColumnKind(*_part(columns, n, list, of=str, n=5)) for n in columns},
@@ -281,7 +277,7 @@ class TableEncoder:
                 )
                 for name, one_hot in _part(state, "one_hots", dict, of=dict).items()
             },
-            options=ColumnOptions(**options),
+            decimal=check_option(_part(state, "decimal", str), "decimal", [AUTO, DOT, COMMA]),
             reader=_part(state, "reader", str),
         )
         _check_parts(encoder)

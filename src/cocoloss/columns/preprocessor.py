@@ -48,13 +48,6 @@ class _EncoderTransformer(TransformerMixin, BaseEstimator):
         """Whether the table had names, by which columns are found again."""
         return self.encoder_.header.named
 
-    @classmethod
-    def from_encoder(cls, encoder: Any) -> Self:
-        """Return a fitted transformer from what one has learnt, with its arguments."""
-        transformer = cls(**vars(encoder.options)) if hasattr(encoder, "options") else cls()
-        transformer.encoder_ = encoder
-        return transformer
-
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Encode a table.
 
