@@ -234,7 +234,7 @@ def _as_in_training(table: "TableFile", encoder: Any) -> tuple["TableFile", Any,
     table = table.with_options(text=text)
     if not isinstance(encoder, TableEncoder):
         return table, encoder, []
-    learnt = encoder.options.decimal
+    learnt = encoder.decimal
     # A form that was found in one column of a table says nothing of the others.
     forms = [] if learnt == "," or not by_name else list(encoder.forms)
     mark = table.with_options(text=[*text, *forms]).decimal
