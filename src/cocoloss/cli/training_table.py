@@ -40,7 +40,7 @@ class TrainingTable:
     left_out: dict[str, str] = field(default_factory=dict)
 
     def typed(self) -> "pd.DataFrame":
-        """Return the columns with the types of their kinds, so that no fold reads them differently."""
+        """Return the columns typed by their kinds, so that no fold reads them differently."""
         from cocoloss.columns import make_preprocessor, settle_kinds  # noqa: PLC0415 - heavy
 
         return cast("pd.DataFrame", settle_kinds(self.X, make_preprocessor(self.preprocess)))
