@@ -19,6 +19,7 @@ from cocoloss.benchmark.models import TEMPERED, ModelKind, Space, find_model
 from cocoloss.benchmark.study import Study, load_optuna
 from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit, seed_of
 from cocoloss.exceptions import CoCoError
+from cocoloss.json_text import json_value
 from cocoloss.tables import Fold, stratified_folds
 
 if TYPE_CHECKING:
@@ -191,7 +192,9 @@ def run(task: Task, table: Any, spec: "Spec") -> Result:
     rows = evaluate_folds(kind, params, X, y, {k: outer[k] for k in numbers}, seeds)
     if "inner_score" in task.params:
         rows = [row | {"inner_score": task.params["inner_score"]} for row in rows]
-    return Result(means(rows), rows, _as_plain(params), {"point": dict(task.params["point"])})
+    return Result(
+        means(rows), rows, json_value(params, other=repr), {"point": dict(task.params["point"])}
+    )
 
 
 def outer_folds(dataset: str, y: NDArray[Any], spec: "Spec") -> list[Fold]:
@@ -310,16 +313,3 @@ def _params_at(
 
 def _outer_fold_of(task: Task) -> int:
     return int(task.part.partition("/")[0])
-
-
-def _as_plain(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments in a form that JSON has; what it has not, as it prints."""
-    plain: dict[str, Any] = {}
-    for name, value in params.items():
-        if isinstance(value, tuple | list):
-            plain[name] = list(value)
-        else:
-            plain[name] = (
-                value if isinstance(value, str | int | float | bool | None) else repr(value)
-            )
-    return plain

@@ -7,13 +7,13 @@ store that is filled from it knows what was planned, under which spec, and what 
 are sorted by key, and the same store gives the same bytes.
 """
 
+import itertools
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -71,70 +71,71 @@ class Placed(NamedTuple):
     place: Environment
 
 
+class _StoreSource:
+    """A store, read as a file of tasks is."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.places = store, store.environments()
+
+    def tasks(self) -> Iterator[Placed]:
+        return (Placed(row, self.places[row["environment"]]) for row in self.store.rows())
+
+    def units(self) -> list[dict[str, Any]]:
+        return self.store.planned()
+
+    def starts(self) -> list[Placed]:
+        return [Placed(r, self.places.get(r["environment"], NOWHERE)) for r in self.store.runs()]
+
+
 def task_table(store: Store) -> "pd.DataFrame":
     """Return one line per task with everything that the store knows of it, sorted by key."""
-    return _table(_task_lines(store))
+    return _table(itertools.starmap(_line, _StoreSource(store).tasks()))
 
 
 def whole_table(store: Store) -> "pd.DataFrame":
     """Return one line per task, per unit and per start of a driver, sorted by key."""
     # Tasks are read last: a driver may be at work, and a unit that has ended has all its results.
-    return _table([*_start_lines(store), *_unit_lines(store), *_task_lines(store)])
+    source = _StoreSource(store)
+    starts = [_line(_of_start(run), place) for run, place in source.starts()]
+    planned = [_line(_of_unit(unit), NOWHERE) for unit in source.units()]
+    return _table([*starts, *planned, *itertools.starmap(_line, _StoreSource(store).tasks())])
 
 
-def _table(lines: list[dict[str, Any]]) -> "pd.DataFrame":
+def _table(lines: Iterable[dict[str, Any]]) -> "pd.DataFrame":
     import pandas as pd  # noqa: PLC0415 - heavy
 
     return pd.DataFrame(sorted(lines, key=lambda line: line["key"]), columns=[*ALL_COLUMNS])
 
 
-def _task_lines(store: Store) -> list[dict[str, Any]]:
-    places = store.environments()
-    return [_line(row, places[row["environment"]]) for row in store.rows()]
+def _of_unit(unit: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **EMPTY,
+        **{name: unit[name] for name in OF_UNIT},
+        "stage": UNIT,
+        "params": {"tasks": unit["tasks"], "seconds": unit["seconds"]},
+        "extra": unit["info"],
+        "finished_at": None,
+    }
 
 
-def _unit_lines(store: Store) -> list[dict[str, Any]]:
-    return [
-        _line(
-            {
-                **EMPTY,
-                **{name: unit[name] for name in OF_UNIT},
-                "stage": UNIT,
-                "params": {"tasks": unit["tasks"], "seconds": unit["seconds"]},
-                "extra": unit["info"],
-                "finished_at": None,
-            },
-            NOWHERE,
-        )
-        for unit in store.planned()
-    ]
-
-
-def _start_lines(store: Store) -> list[dict[str, Any]]:
-    places = store.environments()
-    return [
-        _line(
-            {
-                **EMPTY,
-                "key": f"{START}/{run['id']}",
-                "spec_hash": run["spec_hash"],
-                "experiment": run["spec"]["kind"],
-                "stage": START,
-                "part": run["id"],
-                "status": run["state"],
-                "params": run["spec"],
-                "extra": {
-                    "name": run["name"],
-                    "started_at": run["started_at"].isoformat(),
-                    "progress": run["progress"],
-                },
-                "environment": run["environment"],
-                "finished_at": run["seen_at"],
-            },
-            places.get(run["environment"], NOWHERE),
-        )
-        for run in store.runs()
-    ]
+def _of_start(run: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **EMPTY,
+        "key": f"{START}/{run['id']}",
+        "spec_hash": run["spec_hash"],
+        "experiment": run["spec"]["kind"],
+        "stage": START,
+        "part": run["id"],
+        "status": run["state"],
+        "params": run["spec"],
+        "extra": {
+            "name": run["name"],
+            "started_at": run["started_at"].isoformat(),
+            "progress": run["progress"],
+        },
+        "environment": run["environment"],
+        "finished_at": run["seen_at"],
+    }
 
 
 def _line(row: Mapping[str, Any], place: Environment) -> dict[str, Any]:
@@ -355,7 +356,6 @@ def _fold_lines(
         yield {"fold": None, **measures, **common}
 
 
-FILES = (".csv", ".parquet")
 Name = tuple[str, ...]  # spec_hash, dataset and model of a unit
 Stages = dict[str, str]  # stage by key of a result
 
@@ -438,25 +438,9 @@ class _Source(Protocol):
     def starts(self) -> list[Placed]: ...
 
 
-class _StoreSource:
-    """A store, asked as a file of tasks is."""
-
-    def __init__(self, store: Store) -> None:
-        self.store, self.places = store, store.environments()
-
-    def tasks(self) -> Iterator[Placed]:
-        return (Placed(row, self.places[row["environment"]]) for row in self.store.rows())
-
-    def units(self) -> list[dict[str, Any]]:
-        return self.store.planned()
-
-    def starts(self) -> list[Placed]:
-        return [Placed(r, self.places.get(r["environment"], NOWHERE)) for r in self.store.runs()]
-
-
 @contextmanager
 def _opened(source: str | os.PathLike[str]) -> Iterator[_Source]:
-    if Path(os.fspath(source)).suffix in FILES:
+    if Path(os.fspath(source)).suffix in (".csv", ".parquet"):
         yield TaskFile(os.fspath(source))
         return
     with Store(source, create=False) as store:
@@ -469,7 +453,7 @@ def _merge_all(store: Store, sources: Sequence[_Source]) -> list[Merged]:
         for source in sources:
             _take(store, connection, source)
             sizes.append(_size(connection))
-        return [Merged(*pair) for pair in pairwise(sizes)]
+        return [Merged(*pair) for pair in itertools.pairwise(sizes)]
 
     return store.database.writing(write)
 

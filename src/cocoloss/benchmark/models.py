@@ -385,6 +385,6 @@ def find_model(name: str, own: Mapping[str, str] | None = None) -> ModelKind:
     if match:
         return _tuned_network(_shuffled(balance=float(match[1])), priors="empirical")
     raise CoCoError(
-        f"there is no model {name!r}; {what_there_is(name, MODELS)} (one of your own is given as "
+        f"there is no model {name!r}{what_there_is(name, MODELS)} (one of your own is given as "
         f"name=package.module:factory)"
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cocoloss.benchmark.experiments import check_options, experiment_of
 from cocoloss.benchmark.spec import Spec
-from cocoloss.benchmark.store import Store, labels_of, now, tables_left_out
+from cocoloss.benchmark.store import Count, Store, labels_of, now, tables_left_out
 from cocoloss.benchmark.tasks import FAILED, OK, OPEN, TableInfo, Unit, seed_of
 from cocoloss.exceptions import CoCoError
 
@@ -211,6 +211,30 @@ class Plan:
         return sum(unit.seconds for unit in self.units)
 
 
+class Pace:
+    """How long tasks take beside what was planned, by model; as planned until some have run."""
+
+    def __init__(self) -> None:
+        self._took: dict[str, float] = {}
+        self._planned: dict[str, float] = {}
+
+    def add(self, model: str, took: float, planned: float) -> None:
+        """Learn from tasks of a model."""
+        for name in (model, ""):  # "" is all of them
+            self._took[name] = self._took.get(name, 0.0) + took
+            self._planned[name] = self._planned.get(name, 0.0) + planned
+
+    def ratio(self, model: str) -> float:
+        """Return how many times longer tasks of a model take; of all models if it is new."""
+        known = model if model in self._planned else ""
+        planned = self._planned.get(known, 0.0)
+        return self._took[known] / planned if planned > 0 else 1.0
+
+    def __bool__(self) -> bool:
+        """Say whether anything has run."""
+        return bool(self._planned)
+
+
 @dataclass(frozen=True)
 class Remainder:
     """What of a plan is left.
@@ -221,9 +245,8 @@ class Remainder:
         Tasks that are in the store; those that failed too, unless they are to be done again.
     seconds : float
         Roughly, of those that are not, on one core.
-    ratios : dict of str to float
-        How many times longer than planned tasks took, by model, and "" for all together; empty if
-        none has run.
+    pace : Pace
+        Of those that are.
     failed : int
         Tasks in the store that failed or took too long.
     failed_units : int
@@ -232,18 +255,18 @@ class Remainder:
 
     done: int
     seconds: float
-    ratios: Mapping[str, float] = field(default_factory=dict)
+    pace: Pace = field(default_factory=Pace)
     failed: int = 0
     failed_units: int = 0
 
     @property
     def measured(self) -> bool:
         """Whether tasks that have run say how long the others take."""
-        return bool(self.ratios)
+        return bool(self.pace)
 
     def seconds_of(self, unit: Unit) -> float:
         """Return how long a unit takes on one core: as planned, or as tasks like it took."""
-        return _seconds_of(unit, self.ratios)
+        return unit.seconds * self.pace.ratio(unit.model)
 
 
 def make_plan(
@@ -293,46 +316,47 @@ def remainder(plan: Plan, store: "Store | None", *, retry_failed: bool = False) 
     """
     if store is None:
         return Remainder(0, plan.seconds)
-    spec_hash = plan.spec.hash
-    states = store.unit_states(spec_hash)
-    found: dict[tuple[str, str], tuple[int, float]] = {}
-    bad: dict[tuple[str, str], int] = {}  # of them failed
-    for count in store.counts(spec_hash):
-        tasks, seconds = found.get(count[:2], (0, 0.0))
-        found[count[:2]] = tasks + count.tasks, seconds + count.seconds
-        bad[count[:2]] = bad.get(count[:2], 0) + count.tasks * (count.status != OK)
-    ratios = _measured_over_planned(plan.units, found)
-    done, left = 0, 0.0
+    states = store.unit_states(plan.spec.hash)
+    found = _tally(store.counts(plan.spec.hash))
+    none = _Tally()
+    pace = Pace()
     for unit in plan.units:
-        pair = (unit.dataset, unit.model)
-        here = unit.tasks
+        here = found.get((unit.dataset, unit.model), none)
+        if here.tasks and unit.seconds > 0:
+            pace.add(unit.model, here.seconds, unit.seconds * here.tasks / unit.tasks)
+    done, failed, left = 0, 0, 0.0
+    for unit in plan.units:
+        here = found.get((unit.dataset, unit.model), none)
+        of_unit = unit.tasks
         if states.get(unit.key, OPEN) == OPEN:
-            here = min(found.get(pair, (0, 0.0))[0], unit.tasks)
+            of_unit = min(here.tasks, unit.tasks)
         if retry_failed:
-            here = max(0, here - bad.get(pair, 0))
-        done += here
-        left += _seconds_of(unit, ratios) * (1 - here / max(unit.tasks, 1))
-    failed = sum(bad.get((unit.dataset, unit.model), 0) for unit in plan.units)
+            of_unit = max(0, of_unit - here.failed)
+        done += of_unit
+        failed += here.failed
+        left += unit.seconds * pace.ratio(unit.model) * (1 - of_unit / max(unit.tasks, 1))
     failed_units = sum(states.get(unit.key) == FAILED for unit in plan.units)
-    return Remainder(done, left, ratios, failed, failed_units)
+    return Remainder(done, left, pace, failed, failed_units)
 
 
-def _seconds_of(unit: Unit, ratios: Mapping[str, float]) -> float:
-    return unit.seconds * ratios.get(unit.model, ratios.get("", 1.0))
+@dataclass
+class _Tally:
+    """Tasks of a model on a table that have ended."""
+
+    tasks: int = 0
+    failed: int = 0
+    seconds: float = 0.0
 
 
-def _measured_over_planned(
-    units: Sequence[Unit], found: Mapping[tuple[str, str], tuple[int, float]]
-) -> dict[str, float]:
-    """Return how much longer tasks took than was thought, by model, and "" for all together."""
-    took: dict[str, float] = {}
-    thought: dict[str, float] = {}
-    for unit in units:
-        tasks, seconds = found.get((unit.dataset, unit.model), (0, 0.0))
-        for name in (unit.model, "") if tasks and unit.seconds > 0 else ():
-            took[name] = took.get(name, 0.0) + seconds
-            thought[name] = thought.get(name, 0.0) + unit.seconds * tasks / unit.tasks
-    return {name: took[name] / thought[name] for name in took}
+def _tally(counts: Sequence[Count]) -> dict[tuple[str, str], _Tally]:
+    """Add up what has ended, by dataset and model."""
+    found: dict[tuple[str, str], _Tally] = {}
+    for count in counts:
+        here = found.setdefault((count.dataset, count.model), _Tally())
+        here.tasks += count.tasks
+        here.failed += count.tasks * (count.status != OK)
+        here.seconds += count.seconds
+    return found
 
 
 ALIVE = 120.0  # seconds since the last sign of life of a driver that is taken to be there
@@ -363,15 +387,14 @@ def _describe(store: Store, runs: list[dict[str, Any]], label: str) -> dict[str,
     run = runs[-1]
     spec_hash = run["spec_hash"]
     counts, planned = store.counts(spec_hash), store.planned(spec_hash)
-    found: dict[tuple[str, str], int] = {}
+    found = _tally(counts)
     tasks: dict[str, int] = {}
     for count in counts:
-        found[count[:2]] = found.get(count[:2], 0) + count.tasks
         tasks[count.status] = tasks.get(count.status, 0) + count.tasks
     done = 0
     for unit in planned:
-        here = min(found.get((unit["dataset"], unit["model"]), 0), unit["tasks"])
-        done += here if unit["status"] == OPEN else unit["tasks"]
+        here = found.get((unit["dataset"], unit["model"]), _Tally()).tasks
+        done += min(here, unit["tasks"]) if unit["status"] == OPEN else unit["tasks"]
     quiet = (now() - run["seen_at"]).total_seconds()
     state = run["state"] if run["state"] != "running" or quiet < ALIVE else "broken"
     progress = run["progress"]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cocoloss.benchmark.experiments import experiment_files, experiment_of
-from cocoloss.benchmark.plan import Plan, Remainder, Tables, make_plan, remainder
+from cocoloss.benchmark.plan import Pace, Plan, Remainder, Tables, make_plan, remainder
 from cocoloss.benchmark.spec import Spec
 from cocoloss.benchmark.store import Store, StoreError
 from cocoloss.benchmark.tasks import FAILED, OK, TIMEOUT, Finished, Result, Task, Unit, environment
@@ -36,8 +36,7 @@ class Progress:
         self.total = self.done = self.failed = 0
         self.n_workers = 1
         self._remaining: dict[str, int] = {}  # tasks, by key of unit
-        self._thought: dict[str, float] = {}  # seconds of what has run, as planned, by model
-        self._took: dict[str, float] = {}  # and as measured
+        self._pace = Pace()
         self._left: dict[str, float] = {}  # seconds of what is left, as planned, by model
         self._began = time.monotonic()
 
@@ -56,10 +55,7 @@ class Progress:
     def task_ended(self, unit: Unit, task: Task, finished: Finished) -> None:  # noqa: ARG002
         """Count a task, and learn from its time."""
         self.failed += finished.result.status != OK
-        thought = unit.seconds / max(unit.tasks, 1)
-        for model in (unit.model, ""):  # "" is all of them
-            self._took[model] = self._took.get(model, 0.0) + finished.seconds
-            self._thought[model] = self._thought.get(model, 0.0) + thought
+        self._pace.add(unit.model, finished.seconds, unit.seconds / max(unit.tasks, 1))
         self._count(unit, 1)
 
     def task_known(self, unit: Unit, task: Task) -> None:  # noqa: ARG002
@@ -87,17 +83,14 @@ class Progress:
     def seconds_left(self) -> float:
         """Return how long the rest will take, by what tasks of each model took so far."""
         whole = sum(
-            seconds * self._ratio(model) for model, seconds in self._left.items() if seconds > 0
+            seconds * self._pace.ratio(model)
+            for model, seconds in self._left.items()
+            if seconds > 0
         )
         return whole / max(self.n_workers, 1)
 
     def close(self) -> None:
         """Leave the terminal as it was."""
-
-    def _ratio(self, model: str) -> float:
-        known = model if model in self._thought else ""
-        thought = self._thought.get(known, 0.0)
-        return self._took[known] / thought if thought > 0 else 1.0
 
     def _count(self, unit: Unit, tasks: int) -> None:
         tasks = min(tasks, self._remaining[unit.key])  # there may be more than was planned

@@ -10,12 +10,11 @@ import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
-from difflib import get_close_matches
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from cocoloss._checks import check_integer, check_option
+from cocoloss._checks import check_integer, check_option, did_you_mean
 from cocoloss.benchmark.tasks import digest_of
 from cocoloss.exceptions import CoCoError
 
@@ -137,7 +136,7 @@ def refuse_unknown(given: Mapping[str, Any], known: Collection[str], prefix: str
     """Refuse a key that is not known, with the one that was meant."""
     for key in given:
         if key not in known:
-            raise CoCoError(f"unknown key {prefix}{key}; {what_there_is(str(key), known)}")
+            raise CoCoError(f"unknown key {prefix}{key}{what_there_is(str(key), known)}")
 
 
 def what_there_is(name: str, known: Collection[str]) -> str:
@@ -146,12 +145,11 @@ def what_there_is(name: str, known: Collection[str]) -> str:
     Examples
     --------
     >>> what_there_is("outerr", ["outer", "inner"])
-    "did you mean 'outer'?"
+    "; did you mean 'outer'?"
     >>> what_there_is("rain", ["outer", "inner"])
-    'there are outer, inner'
+    '; there are outer, inner'
     """
-    near = get_close_matches(name, known, 1)
-    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    return did_you_mean(name, known) or f"; there are {', '.join(known)}"
 
 
 def chosen_options(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

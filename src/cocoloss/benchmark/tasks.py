@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import cocoloss
 from cocoloss.exceptions import CoCoError
-from cocoloss.json_text import dump_json
+from cocoloss.json_text import dump_json, json_value
 
 if TYPE_CHECKING:
     from cocoloss.benchmark.spec import Spec
@@ -347,19 +347,10 @@ def digest_of(value: Any) -> str:
     True
     """
     try:
-        text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
+        text = json.dumps(json_value(value), sort_keys=True, separators=(",", ":"))
     except TypeError as error:
         raise CoCoError(
             f"what names a task must be numbers, texts, lists and dicts: {error}; "
             f"it was {str(value)[:200]}"
         ) from error
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    """Turn mappings into dicts and numpy's numbers into Python's."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value

@@ -200,11 +200,11 @@ def status(store: str, with_failures: bool, as_json: bool) -> None:
 def export(store: str, out: Path, tasks: bool, names: tuple[str, ...]) -> None:
     """Write results as CSV or Parquet: a line per dataset, model and fold."""
     _check_installed()
-    from cocoloss.benchmark import export as exporting  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.export import export as write_export  # noqa: PLC0415 - heavy
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
 
     with Store(store, create=False) as opened:
-        lines = exporting.export(opened, out, tasks=tasks, names=names)
+        lines = write_export(opened, out, tasks=tasks, names=names)
     click.echo(f"wrote {out}: {lines:,} results")
 
 
