@@ -22,15 +22,14 @@ from sklearn.utils import _safe_indexing
 from cocoloss.benchmark.accuracy import Steps, outer_folds
 from cocoloss.benchmark.analysis import PAPER_LOSSES
 from cocoloss.benchmark.findings import Findings
-from cocoloss.benchmark.folds import Fold
-from cocoloss.benchmark.keys import Result, TableInfo, Task, Unit, seed_of
-from cocoloss.benchmark.measures import balanced_accuracy
-from cocoloss.benchmark.options import check_counts, check_rate, check_whole, chosen_options
 from cocoloss.benchmark.rankings import NotRanked, Ranking, rank
+from cocoloss.benchmark.spec import check_counts, check_rate, check_whole, chosen_options
+from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit, seed_of
 from cocoloss.columns import TablePreprocessor
 from cocoloss.estimators.objective import BALANCED_FROM
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import CentroidHead, GaussianHead
+from cocoloss.metrics import balanced_accuracy
 from cocoloss.report.bench_rankings import diagram
 from cocoloss.report.document import (
     Block,
@@ -44,6 +43,7 @@ from cocoloss.report.document import (
     fixed,
 )
 from cocoloss.report.figures import COLOURS, new_figure, tidy
+from cocoloss.tables import Fold
 
 if TYPE_CHECKING:
     from first_steps import Beginner

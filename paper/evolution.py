@@ -5,7 +5,7 @@ The paper's figure: German credit in two dimensions, one hidden layer of 1024 un
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from cocoloss.benchmark.accuracy import Steps
 from cocoloss.benchmark.findings import Findings
-from cocoloss.benchmark.keys import Result, TableInfo, Task, Unit
-from cocoloss.benchmark.measures import balanced_accuracy
 from cocoloss.benchmark.models import find_model
-from cocoloss.benchmark.options import check_counts, check_rate, check_whole, chosen_options
+from cocoloss.benchmark.spec import check_counts, check_rate, check_whole, chosen_options
+from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit
 from cocoloss.estimators.model import Ensemble
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import GaussianHead
-from cocoloss.metrics import dispersity
+from cocoloss.metrics import balanced_accuracy, dispersity
 from cocoloss.report.document import (
     Block,
     Cell,
@@ -132,10 +131,11 @@ def run(task: Task, table: Any, spec: "Spec") -> Result:
         "callbacks": [keep],
     }
     classes, labels = np.unique(y, return_inverse=True)
+    classifier = find_model(task.model).make(X.shape[1], len(classes), params, task.seed)
     if task.model != "dr" and options["embedding_dim"] < len(classes) - 1:
-        params["similarity"] = "packing"  # there is no room for the simplex
-    kind = find_model(task.model)
-    classifier = kind.make(X.shape[1], len(classes), params, task.seed).fit(X, y)
+        # There is no room for the simplex.
+        classifier.objective = replace(classifier.objective, similarity="packing")
+    classifier.fit(X, y)
     inputs = np.asarray(classifier.preprocessor_.transform(X), dtype=np.float32)
     shown = _spread_out(len(y), options["max_points"])
     rows, embeddings, centres = [], [], []

@@ -20,9 +20,9 @@ from cocoloss.benchmark import accuracy
 from cocoloss.benchmark.accuracy import Steps
 from cocoloss.benchmark.analysis import AccuracyAnalysis, analyse_accuracy, models_of
 from cocoloss.benchmark.findings import Findings
-from cocoloss.benchmark.keys import Result, TableInfo, Task, Unit
 from cocoloss.benchmark.leads import bins_of, count, lead
 from cocoloss.benchmark.rankings import ALPHA
+from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit
 from cocoloss.report.bench_sections import accuracy_blocks
 from cocoloss.report.document import (
     Block,

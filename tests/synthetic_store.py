@@ -5,11 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from cocoloss.benchmark.environment import Environment
 from cocoloss.benchmark.experiments import load_experiment
-from cocoloss.benchmark.keys import Result, TableInfo, Unit
 from cocoloss.benchmark.spec import Spec
-from cocoloss.benchmark.worker import Finished
+from cocoloss.benchmark.tasks import Environment, Finished, Result, TableInfo, Unit
 from cocoloss.report import bench_report
 
 PAPER = Path(__file__).parents[1] / "paper"

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from cocoloss.benchmark.keys import TableInfo
 from cocoloss.benchmark.plan import make_plan
-from cocoloss.benchmark.pool import HerePool
-from cocoloss.benchmark.progress import Progress
-from cocoloss.benchmark.runner import Runner
+from cocoloss.benchmark.runner import Progress, Runner
 from cocoloss.benchmark.spec import Spec
+from cocoloss.benchmark.tasks import TableInfo
+from cocoloss.benchmark.workers import HerePool
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import time
 
 from bench_helpers import fake_spec, run_fake
 
-from cocoloss.benchmark.cluster import DaskPool
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.workers import DaskPool
 
 SPEC = fake_spec("good", "better", "best", trials=5, sleep=0.01)
 

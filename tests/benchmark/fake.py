@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from cocoloss.benchmark.keys import Result, Unit
+from cocoloss.benchmark.tasks import Result, Unit
 from cocoloss.exceptions import CoCoError
 
 OPTIONS = {"trials", "sleep", "folder"}

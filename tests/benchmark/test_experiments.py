@@ -12,7 +12,7 @@ from cocoloss.benchmark.store import Store
 from cocoloss.exceptions import CoCoError
 
 MINE = """
-from cocoloss.benchmark.keys import Result, Unit
+from cocoloss.benchmark.tasks import Result, Unit
 from {module}_numbers import SCORE
 
 def plan(spec, infos):

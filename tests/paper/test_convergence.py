@@ -9,9 +9,9 @@ from sklearn.datasets import load_digits
 
 from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.findings import read_findings
-from cocoloss.benchmark.keys import TableInfo
 from cocoloss.benchmark.rankings import Ranking
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tasks import TableInfo
 from cocoloss.columns import TablePreprocessor
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses import CoCoLoss, CrossEntropyLoss, DotRegressionLoss

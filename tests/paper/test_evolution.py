@@ -8,8 +8,8 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.findings import read_findings
-from cocoloss.benchmark.keys import TableInfo
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tasks import TableInfo
 from cocoloss.exceptions import CoCoError
 from play import iris, play, spec_of, table_of
 from synthetic_store import PAPER, fill_evolution, infos_of, make_spec

@@ -7,8 +7,8 @@ import pytest
 from cocoloss.benchmark.accuracy import plan as plan_accuracy
 from cocoloss.benchmark.analysis import printed_ranks
 from cocoloss.benchmark.experiments import check_options, experiment_of
-from cocoloss.benchmark.keys import TableInfo
 from cocoloss.benchmark.spec import load_spec
+from cocoloss.benchmark.tasks import TableInfo
 from cocoloss.stats import critical_distance
 from synthetic_store import PAPER
 

@@ -10,11 +10,10 @@ import sqlalchemy as sa
 
 from cocoloss.benchmark.analysis import PAPER_MODELS, WEIGHTED, printed_ranks
 from cocoloss.benchmark.findings import read_findings
-from cocoloss.benchmark.keys import Result
 from cocoloss.benchmark.leads import Leads
 from cocoloss.benchmark.rankings import NotRanked, rank
-from cocoloss.benchmark.schema import COLUMNS
-from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.store import COLUMNS, Store
+from cocoloss.benchmark.tasks import Result
 from cocoloss.exceptions import CoCoError
 from cocoloss.report import bench_report
 from cocoloss.stats import compare

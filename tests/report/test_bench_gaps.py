@@ -6,8 +6,8 @@ import pytest
 
 from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.findings import read_findings
-from cocoloss.benchmark.keys import Result
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tasks import Result
 from cocoloss.report.bench_rankings import (
     extremes_grid,
     pair_grids,

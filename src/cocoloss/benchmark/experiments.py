@@ -16,10 +16,10 @@ from cocoloss._checks import did_you_mean
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
-    from cocoloss.benchmark.keys import Result, TableInfo, Task, Unit
     from cocoloss.benchmark.spec import Spec
+    from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit
 
-EXPERIMENTS = {"accuracy": "cocoloss.benchmark.accuracy"}  # built in
+EXPERIMENTS = {"accuracy": "cocoloss.benchmark.accuracy"}
 NEEDED = ("plan", "drive", "run")
 
 
@@ -28,7 +28,8 @@ class Experiment(Protocol):
 
     It may have more: ``check_options(options)`` refuses options of the spec; ``USES_FOLDS`` names
     the folds that a table must have rows for, if not both "outer" and "inner"; and for reports
-    ``ABOUT``, a sentence, ``analyse(findings, missing)`` and ``blocks(findings, analysis, prefix)``.
+    ``ABOUT``, a sentence, ``analyse(findings, missing)`` and ``blocks(findings, analysis,
+    prefix)``.
     """
 
     def plan(self, spec: "Spec", infos: "Sequence[TableInfo]") -> "list[Unit]":
@@ -70,16 +71,14 @@ def load_experiment(kind: str, folders: Iterable[Path] = ()) -> Experiment:
     'cocoloss.benchmark.accuracy'
     """
     file = None if kind in EXPERIMENTS else _file_of(kind, folders)
+    if file is None and kind not in EXPERIMENTS and not _is_importable(kind):
+        raise CoCoError(
+            f"there is no experiment {kind!r}{did_you_mean(kind, EXPERIMENTS)}; if it is a file of "
+            f"your own, {kind}.py, give its folder by --experiments FOLDER"
+        )
     try:
-        if file is not None:
-            module = _import_file(kind, file)
-        elif kind in EXPERIMENTS or _is_importable(kind):
-            module = importlib.import_module(EXPERIMENTS.get(kind, kind))
-        else:
-            raise CoCoError(
-                f"there is no experiment {kind!r}{did_you_mean(kind, EXPERIMENTS)}; if it is a file "
-                f"of your own, {kind}.py, give its folder by --experiments FOLDER"
-            )
+        named = EXPERIMENTS.get(kind, kind)
+        module = importlib.import_module(named) if file is None else _import_file(kind, file)
     except CoCoError:
         raise
     except (Exception, SystemExit) as error:  # it may be anybody's

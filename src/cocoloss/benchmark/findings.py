@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from cocoloss.benchmark.json_text import storable
-from cocoloss.benchmark.keys import OK
-from cocoloss.benchmark.runbook import tables_left_out
-from cocoloss.benchmark.store import OPEN, TUNING, Store
-from cocoloss.benchmark.variants import chosen_variants, labels_of
+from cocoloss.benchmark.store import (
+    OPEN,
+    TUNING,
+    Store,
+    chosen_variants,
+    labels_of,
+    tables_left_out,
+)
+from cocoloss.benchmark.tasks import OK
 from cocoloss.exceptions import CoCoError
+from cocoloss.json_text import storable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -35,9 +35,8 @@ class SpecFile(NamedTuple):
 
     def read(self) -> "Spec":
         """Return the spec with the changes."""
-        from cocoloss.benchmark.amounts import check_seconds  # noqa: PLC0415
-        from cocoloss.benchmark.session import find_own_models_here  # noqa: PLC0415
-        from cocoloss.benchmark.spec import load_spec  # noqa: PLC0415
+        from cocoloss.benchmark.runner import find_own_models_here  # noqa: PLC0415
+        from cocoloss.benchmark.spec import check_seconds, load_spec  # noqa: PLC0415
 
         own = {}
         for text in self.models:

@@ -49,7 +49,7 @@ def list_tables(source: str, as_json: bool) -> None:
 @SOURCE
 @NAMES
 def get_tables(source: str, names: tuple[str, ...]) -> None:
-    """Fetch tables that are not here yet; goes on where it was stopped."""
+    """Fetch tables that are not here yet, into scikit-learn's data folder."""
     from cocoloss.tables import OpenMLSource, load_source  # noqa: PLC0415 - heavy
 
     tables = load_source(source)
@@ -59,8 +59,9 @@ def get_tables(source: str, names: tuple[str, ...]) -> None:
     wanted = names or tables.names()
     for i, name in enumerate(wanted, start=1):
         known = tables.is_cached(name)
-        path = tables.fetch(name)
-        click.echo(f"{i}/{len(wanted)}  {name}  {'was here' if known else path}")
+        if not known:
+            tables.load(name)
+        click.echo(f"{i}/{len(wanted)}  {name}  {'was here' if known else tables.folder}")
 
 
 @data.command("check")

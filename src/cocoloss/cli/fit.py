@@ -62,7 +62,7 @@ def _tune(estimator: Any, table: Labelled, n_trials: int, seed: int) -> dict[str
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
     from sklearn.base import clone  # noqa: PLC0415
 
-    from cocoloss.benchmark.tuning import tune_classifier  # noqa: PLC0415
+    from cocoloss.benchmark.study import tune_classifier  # noqa: PLC0415
 
     console = Console(stderr=True)
     columns = (

@@ -370,7 +370,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         return max(len(curve) for curve in self.loss_curves_)
 
     @property
-    def best_epochs_(self) -> list[int]:
+    def best_epochs_(self) -> NDArray[np.int64]:
         """The epoch that each member keeps."""
         return self.history_.best_epochs
 

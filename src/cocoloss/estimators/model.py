@@ -398,7 +398,7 @@ class History:
     ----------
     loss_curves : list of lists of float
         Training loss of each member in each epoch.
-    best_epochs : list of int
+    best_epochs : integer array of shape (K,)
         The epoch that each member keeps.
     seed : int
         What everything random followed from.
@@ -409,7 +409,7 @@ class History:
     """
 
     loss_curves: list[list[float]]
-    best_epochs: list[int]
+    best_epochs: NDArray[np.int64]
     seed: int
     class_masses: NDArray[np.float64]
     n_parts: int = 1
@@ -417,14 +417,13 @@ class History:
     @classmethod
     def from_state(cls, state: Mapping[str, Any], n_members: int, n_classes: int) -> Self:
         """Return the history that a dict of its attributes describes, or refuse it."""
-        curves, epochs = _part(state, "loss_curves", list), _part(state, "best_epochs", list)
-        masses = _part(state, "class_masses", np.ndarray)
-        numbers = [
-            *(epochs if len(epochs) == n_members else [None]),
-            *(_part(state, name, int) for name in ("seed", "n_parts")),
-        ]
-        if not all(type(number) is int and number >= 0 for number in numbers):
-            raise CoCoError("the epochs, seed or parts of its history are no numbers")
+        curves = _part(state, "loss_curves", list)
+        epochs, masses = (
+            _part(state, name, np.ndarray) for name in ("best_epochs", "class_masses")
+        )
+        seed, n_parts = _part(state, "seed", int), _part(state, "n_parts", int)
+        if seed < 0 or n_parts < 1 or epochs.dtype.kind != "i" or epochs.shape != (n_members,):
+            raise CoCoError("the epochs, seed or parts of its history are none")
         if len(curves) != n_members or not all(
             isinstance(curve, list) and all(isinstance(loss, float) for loss in curve)
             for curve in curves
@@ -432,7 +431,7 @@ class History:
             raise CoCoError("the loss curves of its history are none")
         if masses.dtype != np.float64 or masses.shape != (n_classes,) or not (masses > 0).all():
             raise CoCoError("the classes of its history are not those of the model")
-        return cls(curves, epochs, state["seed"], masses, state["n_parts"])
+        return cls(curves, epochs, seed, masses, n_parts)
 
 
 def _part(state: Mapping[str, Any], name: str, kind: type) -> Any:

@@ -32,6 +32,7 @@ MAX_TEXT = 2**25  # bytes; a table of 10,000 columns with 64 categories each tak
 MAX_HEADER = 3 * MAX_TEXT  # in which quotes are escaped, and tensors listed
 # Bytes of all arrays of text together: in an array of text every item is as wide as the longest.
 MAX_TEXT_ARRAYS = 2**26
+NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 SPECIAL = "$"  # the key that marks what JSON lacks; keys of dicts that begin with it are doubled
 ZIP_START, ZIP_NAME = b"PK\x03\x04", slice(30, 40)  # of the files before version 2
 CLASSIFIERS = ("CoCoClassifier", "DotRegressionClassifier", "CrossEntropyClassifier")
@@ -214,9 +215,8 @@ def _as_classifier(fitted: Any, asked: Any, prior: NDArray[np.float64]) -> Any:
     kinds = {"gaussian": GaussianHead, "centroid": CentroidHead, "readout": ReadoutHead}
     if fitted.kind not in kinds:
         return fitted
-    head: Any = (
-        clone(asked) if isinstance(asked, EmbeddingHead) else kinds[fitted.kind](priors=prior)
-    )
+    own = isinstance(asked, EmbeddingHead)
+    head: Any = clone(asked) if own else kinds[fitted.kind](priors=prior)
     head.fitted_, head.classes_ = fitted, np.arange(fitted.n_classes)
     head.n_features_in_ = fitted.n_features
     return head
@@ -284,8 +284,6 @@ def read_state(path: str | os.PathLike[str]) -> dict[str, Any]:
             _check_start(path, file.read(ZIP_NAME.stop))
         with safe_open(path, framework="numpy") as file:
             sealed = (file.metadata() or {}).get(KEY)
-            if sealed is None:
-                raise _refusal(path, CoCoError("it holds no model of ours"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise CoCoError(f"there is no file {path}") from None
@@ -300,7 +298,9 @@ def read_state(path: str | os.PathLike[str]) -> dict[str, Any]:
     except ValueError as error:  # a NUL in the name
         raise CoCoError(f"cannot read {str(path)!r}: {error}") from error
     except Exception as error:  # a tensor of a kind that numpy lacks, for one
-        raise CoCoError(f"{path} is not a cocoloss model file: {_brief(error)}") from error
+        raise _refusal(path, error) from error
+    if sealed is None:
+        raise _refusal(path, CoCoError("it holds no model of ours"))
     return _unsealed(path, sealed, tensors)
 
 
@@ -321,10 +321,7 @@ def _unsealed(path: Path, sealed: str, tensors: dict[str, NDArray[Any]]) -> dict
     digest, _, text = sealed.partition(" ")
     intact = digest == _digest(text, tensors)
     try:
-        document = json.loads(text)
-        version, writer, tree = document["version"], document["writer"], document["state"]
-        if type(version) is not int or version < 1:
-            raise CoCoError("its version is no number")
+        version, writer, tree = _parsed(text)
     except (Exception, RecursionError) as error:  # whatever a crafted text makes json say
         raise (_refusal(path, error) if intact else _altered(path)) from error
     if version > VERSION:
@@ -335,13 +332,18 @@ def _unsealed(path: Path, sealed: str, tensors: dict[str, NDArray[Any]]) -> dict
     if not intact:
         raise _altered(path)
     try:
-        decoder = _Decoder(tensors)
-        state = decoder.decode(tree)
-        if decoder.tensors or not isinstance(state, dict):
-            raise CoCoError("its arrays are not those of its description")
+        return _Decoder(tensors).state(tree)
     except (Exception, RecursionError) as error:
         raise _refusal(path, error) from error
-    return state
+
+
+def _parsed(text: str) -> tuple[int, Any, Any]:
+    """Return the version, the writer and the state that a text tells, the last still encoded."""
+    document = json.loads(text)
+    version = document["version"]
+    if type(version) is not int or version < 1:
+        raise CoCoError("its version is no number")
+    return version, document["writer"], document["state"]
 
 
 def _altered(path: Path) -> CoCoError:
@@ -370,31 +372,28 @@ class _Encoder:
         self.tensors: dict[str, NDArray[Any]] = {}
         self.text_bytes = 0
 
-    def encode(self, value: Any, where: str) -> Any:
+    def encode(self, value: Any, where: str) -> Any:  # noqa: PLR0911 - a table of types
         if isinstance(value, np.generic) and value.dtype.kind not in "Mm":
             value = value.item()
         if value is None or isinstance(value, (bool, int, str)):
             return value
         if isinstance(value, float):
             return value if math.isfinite(value) else {SPECIAL: "float", "value": str(value)}
+        if isinstance(value, np.ndarray):
+            return self._array(value, where)
         if isinstance(value, list):
             return [self.encode(item, f"{where}.{i}") for i, item in enumerate(value)]
         if isinstance(value, tuple):
             return {SPECIAL: "tuple", "items": self.encode(list(value), where)}
-        if isinstance(value, Mapping):
-            if not all(isinstance(key, str) for key in value):  # classes, as in class_weight
-                return {
-                    SPECIAL: "dict",
-                    "items": self.encode([list(i) for i in value.items()], where),
-                }
-            return {
-                _escaped(key): self.encode(item, f"{where}.{key}") for key, item in value.items()
-            }
-        if isinstance(value, np.ndarray):
-            return self._array(value, where)
-        raise CoCoError(
-            f"{where} is a {type(value).__name__}, which a model file cannot hold without pickle"
-        )
+        if not isinstance(value, Mapping):
+            raise CoCoError(
+                f"{where} is a {type(value).__name__}, which a model file cannot hold without "
+                f"pickle"
+            )
+        if all(isinstance(key, str) for key in value):
+            return {_escaped(k): self.encode(item, f"{where}.{k}") for k, item in value.items()}
+        pairs = [list(pair) for pair in value.items()]  # by classes, as in class_weight
+        return {SPECIAL: "dict", "items": self.encode(pairs, where)}
 
     def _array(self, array: NDArray[Any], where: str) -> Any:
         kind = array.dtype.kind
@@ -423,14 +422,19 @@ class _Decoder:
         self.tensors = dict(tensors)
         self.text_bytes = 0
         self.specials: dict[Any, Callable[[dict[str, Any]], Any]] = {
-            "float": lambda tree: {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[
-                tree["value"]
-            ],
+            "float": lambda tree: NOT_FINITE[tree["value"]],
             "tuple": lambda tree: tuple(self.decode(item) for item in tree["items"]),
             "dict": lambda tree: {self.decode(k): self.decode(v) for k, v in tree["items"]},
             "array": self._array,
             "text": self._text,
         }
+
+    def state(self, tree: Any) -> dict[str, Any]:
+        """Return a whole state, of which every array is a part."""
+        state = self.decode(tree)
+        if self.tensors or not isinstance(state, dict):
+            raise CoCoError("its arrays are not those of its description")
+        return state
 
     def decode(self, tree: Any) -> Any:
         if isinstance(tree, list):

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from cocoloss._checks import counted
-from cocoloss.benchmark.amounts import readable_time
 from cocoloss.benchmark.analysis import AccuracyAnalysis
 from cocoloss.benchmark.experiments import Experiment
 from cocoloss.benchmark.findings import Findings
+from cocoloss.benchmark.spec import readable_time
 from cocoloss.benchmark.store import OPEN
 from cocoloss.report.bench_rankings import lead_blocks, ranking_blocks
 from cocoloss.report.document import (

@@ -1,26 +1,37 @@
-"""Tables: read from any file, written whole, fetched from sources, dealt into folds."""
+"""Tables: read from files of many formats, written, fetched from sources, dealt into folds.
 
-from cocoloss.tables.cache import FileCache, default_cache_folder
-from cocoloss.tables.folders import FolderSource
-from cocoloss.tables.openml import OpenMLSource, SuiteEntry, suite_entries
-from cocoloss.tables.reading import Writing, find_writing, iter_tables, read_table
+What a column means to a model (its kind, its scale) is for :mod:`cocoloss.columns` to say.
+"""
+
+from cocoloss.tables.formats import check_suffix
 from cocoloss.tables.sources import (
     BundledSource,
     FileSource,
+    FolderSource,
+    OpenMLSource,
     Source,
+    SuiteEntry,
     TableCheck,
     check_tables,
     load_source,
+    suite_entries,
 )
 from cocoloss.tables.splits import Fold, cap_rows, named_seed, stratified_folds
 from cocoloss.tables.table import Table, make_table
+from cocoloss.tables.table_file import (
+    TableFile,
+    Writing,
+    find_writing,
+    iter_columns,
+    iter_tables,
+    open_table,
+    read_table,
+    write_table,
+)
 from cocoloss.tables.target import split_target
-from cocoloss.tables.verbatim import iter_columns
-from cocoloss.tables.writing import check_suffix, write_table
 
 __all__ = [
     "BundledSource",
-    "FileCache",
     "FileSource",
     "Fold",
     "FolderSource",
@@ -29,17 +40,18 @@ __all__ = [
     "SuiteEntry",
     "Table",
     "TableCheck",
+    "TableFile",
     "Writing",
     "cap_rows",
     "check_suffix",
     "check_tables",
-    "default_cache_folder",
     "find_writing",
     "iter_columns",
     "iter_tables",
     "load_source",
     "make_table",
     "named_seed",
+    "open_table",
     "read_table",
     "split_target",
     "stratified_folds",
