@@ -148,7 +148,7 @@ def _watch(
     test_rows = rows.take(drawn_test)
     test_inputs = as_inputs(job.preprocessor.transform(test_rows), job.preprocessor, test_rows)
     recorder = Recorder(job, np.concatenate([job.inputs[drawn], test_inputs]), n_snapshots)
-    heard = [*(estimator.callbacks or []), *callbacks, recorder]
+    heard: list[Callback] = [*(estimator.callbacks or []), *callbacks, recorder]
     (trained,) = train_jobs([job], heard, verbose=estimator.verbose)
     estimator.keep(*finish_job(job, trained))
     seconds = time.perf_counter() - started - recorder.seconds
