@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
+from cocoloss.estimators.base import check_arguments
 from cocoloss.estimators.fit import (
     Fitted,
     as_table,
@@ -17,7 +18,6 @@ from cocoloss.estimators.fit import (
     read_inputs,
 )
 from cocoloss.estimators.jobs import Job, train_jobs
-from cocoloss.estimators.parameters import check_arguments
 from cocoloss.estimators.sample_weights import make_copies
 from cocoloss.estimators.targets import class_weights, decision_prior, read_target, relative
 from cocoloss.exceptions import CoCoError
