@@ -18,7 +18,7 @@ from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import Result
 from cocoloss.report.document import Items
 from cocoloss.report.markdown import block_as_markdown
-from cocoloss.report.page import MISSING
+from cocoloss.report.text import MISSING
 from synthetic_store import begin, fill_accuracy, infos_of, make_spec, put
 
 ROOT = Path(__file__).parents[1]

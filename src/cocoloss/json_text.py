@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from datetime import datetime
 from typing import Any, NoReturn
 
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -78,6 +79,22 @@ def json_value(
         return made
 
     return walk(value)
+
+
+def as_json_text(value: Any) -> str:
+    """Write any result for who only reads it: NaN is null, times are UTC, the rest is text.
+
+    Examples
+    --------
+    >>> as_json_text({"a": float("nan"), "b": (1, 2)})
+    '{"a":null,"b":[1,2]}'
+    """
+
+    def text(value: Any) -> str:
+        return f"{value.isoformat()}Z" if isinstance(value, datetime) else str(value)
+
+    known = json_value(value, number=finite, other=text)
+    return json.dumps(known, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def dump_json(value: Any) -> str:

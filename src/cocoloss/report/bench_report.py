@@ -14,6 +14,7 @@ from cocoloss.benchmark.findings import Findings, read_findings
 from cocoloss.benchmark.store import Store
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
+from cocoloss.json_text import as_json_text
 from cocoloss.report.bench_sections import (
     about_blocks,
     accuracy_blocks,
@@ -25,7 +26,6 @@ from cocoloss.report.document import Block, Document, Heading, Picture, Side, sl
 from cocoloss.report.figures import SUFFIXES, page_svg
 from cocoloss.report.latex import as_latex
 from cocoloss.report.markdown import as_markdown
-from cocoloss.report.plain import as_json_text
 from cocoloss.report.templates import render
 
 FIGURES = "figures"

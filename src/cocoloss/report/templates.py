@@ -11,9 +11,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from cocoloss._checks import counted
 from cocoloss.report.text import percent, significant, visible
 
 
@@ -28,14 +29,20 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"percent": percent, "significant": significant}
+    made.filters |= {
+        "counted": counted,
+        "degrees": "{:.1f}°".format,
+        "percent": percent,
+        "significant": significant,
+        "thousands": "{:,}".format,
+    }
     # `tojson` writes <, > and & as escapes, so that "</script>" in a name ends no script.
     made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return made
 
 
 def render(
-    template: str,
+    template: str | Template,
     *,
     title: str,
     styles: Sequence[str],
@@ -47,8 +54,8 @@ def render(
 
     Parameters
     ----------
-    template : str
-        File name in ``templates/``.
+    template : str or template
+        File name in ``templates/``, such as ``run.html``.
     title : str
         Of the window, and of the page unless the template has a heading of its own.
     styles, scripts : sequence of str

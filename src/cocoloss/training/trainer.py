@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.losses.base import Batch
+from cocoloss.losses.batch import Batch
 from cocoloss.training.batches import ENOUGH_PER_CLASS, BatchSampler
 from cocoloss.training.callbacks import Callback, Epoch
 from cocoloss.training.keeping import BestSoFar, Outcome

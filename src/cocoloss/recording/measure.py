@@ -1,25 +1,38 @@
-"""What a snapshot of a network is worth: loss, dispersity, neural collapse, balanced accuracy."""
+"""What a snapshot of a network is worth, and how far probabilities of a model can be trusted."""
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from cocoloss.estimators.fit import head_weights
+from cocoloss._checks import check_integer
+from cocoloss.estimators.fit import Fitted, head_weights
 from cocoloss.estimators.jobs import Job
 from cocoloss.exceptions import CoCoError, GeometryError, GeometryWarning
 from cocoloss.geometry import similarity
-from cocoloss.metrics import ClassMoments, dispersity, dispersity_of, neural_collapse
-from cocoloss.recording.run_record import MEASURES
-from cocoloss.recording.snapshots import Snapshot
+from cocoloss.metrics import (
+    ClassMoments,
+    balanced_accuracy,
+    dispersity,
+    dispersity_of,
+    neural_collapse,
+)
+from cocoloss.recording.record import MEASURES, Reliability
 
-if TYPE_CHECKING:
-    from cocoloss.estimators.base import BaseNetworkClassifier
-
+BINS = 10  # of a reliability curve
 NAN = float("nan")
+
+
+class Snapshot(NamedTuple):
+    """What the network made of the rows."""
+
+    embedding: NDArray[np.float32]  # (n, q)
+    outputs: NDArray[np.float32]  # (n, p): the embedding, or the logits of cross-entropy
+    weights: NDArray[np.float64] | None  # (C, q), the linear classifier on the embedding
+    bias: NDArray[np.float64] | None  # (C,)
 
 
 class SnapshotMeasure:
@@ -27,10 +40,10 @@ class SnapshotMeasure:
 
     Parameters
     ----------
-    estimator : classifier of cocoloss
-        Fitted; its kind of head judges every snapshot.
     job : Job
         What was trained.
+    fitted : Fitted
+        What came of it; its kind of head judges every snapshot.
     drawn : integer array of shape (n_train,)
         Rows of the job that come first in every snapshot.
     test_labels : integer array of shape (n_test,)
@@ -39,8 +52,8 @@ class SnapshotMeasure:
 
     def __init__(
         self,
-        estimator: "BaseNetworkClassifier",
         job: Job,
+        fitted: Fitted,
         drawn: NDArray[np.int64],
         test_labels: NDArray[np.int64],
     ) -> None:
@@ -49,9 +62,9 @@ class SnapshotMeasure:
         self.row_weights = job.row_weights[drawn]
         self.loss_weights = None if job.weights is None else job.weights[drawn]
         self.loss = job.design.loss
-        self.head = estimator.heads_[0]
+        self.head = fitted.heads[0]
         self.head_weights = _head_weights(job, drawn)
-        self.reads_outputs = estimator.model_.reads_outputs
+        self.reads_outputs = fitted.model.reads_outputs
 
     def __call__(self, snapshot: Snapshot) -> tuple[dict[str, float], NDArray[np.float64]]:
         """Return the measures by name, and the class means (C, q)."""
@@ -127,19 +140,10 @@ def _head_weights(job: Job, drawn: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.asarray(weights[drawn], dtype=np.float64)
 
 
-def balanced_accuracy(labels: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:
-    """Return the mean recall of the classes that occur.
-
-    Examples
-    --------
-    >>> balanced_accuracy(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 2]))
-    0.5
-    """
-    if not len(labels):
-        return NAN
-    counts = np.bincount(labels)
-    right = np.bincount(labels, weights=labels == predicted)
-    return float(np.mean(right[counts > 0] / counts[counts > 0]))
+def prototypes(loss: Any) -> NDArray[np.float64] | None:
+    """Return the class vectors of dot regression, which are its linear classifier, (C, q)."""
+    found = getattr(loss, "prototypes", None)
+    return None if found is None else np.asarray(found.cpu().numpy(), dtype=np.float64)
 
 
 def target_similarity(loss: Any, n_classes: int, embedding_dim: int) -> NDArray[np.float64] | None:
@@ -147,9 +151,9 @@ def target_similarity(loss: Any, n_classes: int, embedding_dim: int) -> NDArray[
 
     For cross-entropy it is the simplex, by neural collapse; None if that does not fit.
     """
-    if hasattr(loss, "prototypes"):
-        prototypes = loss.prototypes.cpu().numpy().astype(np.float64)
-        return np.asarray(prototypes @ prototypes.T)
+    vectors = prototypes(loss)
+    if vectors is not None:
+        return np.asarray(vectors @ vectors.T)
     kind = getattr(loss, "similarity", "simplex")
     if not isinstance(kind, str):
         return np.asarray(kind, dtype=np.float64)
@@ -159,3 +163,48 @@ def target_similarity(loss: Any, n_classes: int, embedding_dim: int) -> NDArray[
             return similarity(kind, n_classes, embedding_dim)
     except GeometryError:
         return None
+
+
+def reliability_curve(
+    probabilities: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None = None,
+    *,
+    n_bins: int = BINS,
+) -> Reliability:
+    """Return the reliability curve of predicted probabilities, in bins of equal width.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n, C)
+    labels : array of shape (n,)
+        The true classes, 0, ..., C - 1.
+    weights : array of shape (n,), optional
+        How much each row counts.
+    n_bins : int
+        Number of bins B.
+
+    Examples
+    --------
+    >>> curve = reliability_curve(np.array([[0.9, 0.1], [0.7, 0.3]]), np.array([0, 1]))
+    >>> curve.counts[[6, 8]], round(curve.error, 12)
+    (array([1, 1]), 0.4)
+    """
+    n_bins = check_integer(n_bins, "n_bins", minimum=1)
+    weights = np.ones(len(labels)) if weights is None else weights
+    sure = probabilities.max(axis=1)
+    right = probabilities.argmax(axis=1) == labels
+    edges = np.linspace(0, 1, n_bins + 1)
+    place = np.clip(np.searchsorted(edges, sure, side="left") - 1, 0, n_bins - 1)
+    mass = np.bincount(place, weights=weights, minlength=n_bins)
+    share = np.where(mass > 0, mass, np.nan)
+    confidence = np.bincount(place, weights=weights * sure, minlength=n_bins) / share
+    accuracy = np.bincount(place, weights=weights * right, minlength=n_bins) / share
+    gaps = np.nansum(mass * np.abs(confidence - accuracy))
+    return Reliability(
+        edges,
+        np.bincount(place, minlength=n_bins),
+        confidence,
+        accuracy,
+        float(gaps / mass.sum()) if len(labels) else float("nan"),
+    )

@@ -3,16 +3,18 @@
 Arrays and strings only, computed before: who draws or prints a run looks nowhere else.
 """
 
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss.recording.reliability import Reliability
+from cocoloss.json_text import json_value
 
 DIGITS = 6  # significant ones in to_dict
+LARGE = ("embeddings", "class_means", "labels", "predicted", "is_test")  # not in to_dict
 
 MEASURES: Mapping[str, str] = {
     "loss": "CoCo loss of the training rows, all at once",
@@ -32,6 +34,31 @@ MEASURES: Mapping[str, str] = {
     "test_balanced_accuracy": "balanced accuracy on test rows",
 }
 """What is measured of the first network at every snapshot."""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Rows sorted into bins by the probability of their predicted class.
+
+    Attributes
+    ----------
+    edges : array of shape (B + 1,)
+        Bounds of the bins; a bin holds its upper bound.
+    counts : array of shape (B,)
+        Rows in each bin.
+    confidence : array of shape (B,)
+        Mean probability of the predicted class; NaN in an empty bin.
+    accuracy : array of shape (B,)
+        Share of rows whose predicted class is right; NaN in an empty bin.
+    error : float
+        Expected calibration error: the gap between the two, averaged over the rows.
+    """
+
+    edges: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    error: float
 
 
 @dataclass(frozen=True)
@@ -183,27 +210,14 @@ class RunRecord:
 
         Numbers keep six significant digits.
         """
-        known = asdict(self)
-        for name in ("embeddings", "class_means", "labels", "predicted", "is_test"):
-            del known[name]
-        known["angles"] = self.angles(self.kept)
-        known["target_angles"] = self.target_angles()
-        return {name: plain(value) for name, value in known.items()}
+        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in LARGE}
+        known |= {"angles": self.angles(self.kept), "target_angles": self.target_angles()}
+        return dict(json_value(known, number=rounded))
 
 
-def plain(value: Any) -> Any:
-    """Return a value as JSON knows it: numbers of six significant digits, None for NaN."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {str(name): plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    if isinstance(value, float | np.floating):
-        return float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None
-    if isinstance(value, np.integer | np.bool_):
-        return value.item()
-    return value
+def rounded(value: float) -> float | None:
+    """Return a number with six significant digits, which is what pages and JSON get."""
+    return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
 
 
 def _degrees(gram: NDArray[np.float64]) -> NDArray[np.float64]:
