@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from cocoloss.benchmark.accuracy import Steps
 from cocoloss.benchmark.findings import Findings
-from cocoloss.benchmark.keys import Result, TableInfo, Task, Unit
-from cocoloss.benchmark.measures import balanced_accuracy
 from cocoloss.benchmark.models import find_model
-from cocoloss.benchmark.options import check_counts, check_rate, check_whole, chosen_options
+from cocoloss.benchmark.spec import check_counts, check_rate, check_whole, chosen_options
+from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit
 from cocoloss.estimators.model import Ensemble
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import GaussianHead
-from cocoloss.metrics import dispersity
+from cocoloss.metrics import balanced_accuracy, dispersity
 from cocoloss.report.document import (
     Block,
     Cell,

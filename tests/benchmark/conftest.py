@@ -93,6 +93,9 @@ class Server:
     def stop(self):
         self.call("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "-w", "stop")
 
+    def crash(self):
+        self.call("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "-w", "restart")
+
     def call(self, program, *arguments):
         command = [*self.user, str(self.binaries / program), *arguments]
         # A server that inherits a pipe would keep us waiting for its end.

@@ -14,6 +14,7 @@ from drive_fake import SPEC
 from cocoloss.benchmark.plan import status_of
 from cocoloss.benchmark.store import Store
 
+pytestmark = pytest.mark.cluster
 SCRIPT = Path(__file__).parent / "drive_fake.py"
 
 

@@ -97,9 +97,8 @@ def members_of(figure, comparison):
     for bar in lines_of(figure, "bar"):
         left, right = bar.get_xdata()
         groups.append([j for j, x in enumerate(starts) if left - 0.03 <= x <= right + 0.03])
-    for dots in lines_of(figure, "dots"):
-        groups.append([lanes.index(x) for x in dots.get_xdata()])
-    return groups
+    dotted = [[lanes.index(x) for x in dots.get_xdata()] for dots in lines_of(figure, "dots")]
+    return groups + dotted
 
 
 @settings(deadline=None, max_examples=25)

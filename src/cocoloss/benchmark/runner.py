@@ -14,23 +14,23 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from cocoloss.benchmark.experiments import experiment_files, experiment_of
 from cocoloss.benchmark.plan import Plan, Remainder, Tables, make_plan, remainder
-from cocoloss.benchmark.spec import Spec, readable_time
+from cocoloss.benchmark.spec import Spec
 from cocoloss.benchmark.store import Store, StoreError
 from cocoloss.benchmark.tasks import FAILED, OK, TIMEOUT, Finished, Result, Task, Unit, environment
 from cocoloss.benchmark.workers import DaskPool, HerePool, Pool, Running, one_line
 from cocoloss.exceptions import CoCoError
 from cocoloss.json_text import storable
 
-SHOWN = 8  # running tasks that a terminal shows
-REDRAW = 0.5  # seconds between two pictures
+TICK = 0.25  # seconds to wait for an answer before looking at the clock
+SIGN_EVERY = 5.0  # seconds between two signs of life in the store
 
 
 class Progress:
-    """Counts, and shows nothing."""
+    """Is told how a run goes, counts, and shows nothing; displays are made from it."""
 
     def __init__(self) -> None:
         self.total = self.done = self.failed = 0
@@ -106,110 +106,6 @@ class Progress:
         self._left[unit.model] -= unit.seconds * tasks / max(unit.tasks, 1)
 
 
-class LineProgress(Progress):
-    """Prints a line for each unit: for logs."""
-
-    def __init__(self, echo: Any) -> None:
-        super().__init__()
-        self._echo = echo
-
-    def unit_ended(self, unit: Unit, status: str, error: str) -> None:
-        """Print how it ended."""
-        super().unit_ended(unit, status, error)
-        end = "done" if status == OK else f"FAILED: {error}"
-        left = readable_time(self.seconds_left())
-        count = f"{self.done:,}/{self.total:,} tasks, about {left} left"
-        self._echo(f"{count}: {unit.dataset} / {unit.model} {end}")
-
-    def tick(self, running: list[Running], n_workers: int) -> None:
-        """Say when there is nobody to do the work."""
-        if n_workers == 0 != self.n_workers:
-            self._echo("waiting for workers: the cluster has none")
-        super().tick(running, n_workers)
-
-
-class LiveProgress(Progress):
-    """Draws a bar and the running tasks on a terminal."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        from rich.console import Console  # noqa: PLC0415 - for terminals only
-        from rich.live import Live  # noqa: PLC0415
-
-        self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
-        self._live.start()
-        self._drawn = 0.0
-
-    def tick(self, running: list[Running], n_workers: int) -> None:
-        """Draw."""
-        super().tick(running, n_workers)
-        if time.monotonic() - self._drawn > REDRAW:
-            self._drawn = time.monotonic()
-            self._live.update(self._picture(running), refresh=True)
-
-    def unit_ended(self, unit: Unit, status: str, error: str) -> None:
-        """Print failures above the bar."""
-        super().unit_ended(unit, status, error)
-        if status != OK:
-            from rich.text import Text  # noqa: PLC0415
-
-            where = f" {unit.dataset} / {unit.model}: {error}"
-            self._live.console.print(Text.assemble(("failed", "red"), where))
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        self._live.stop()
-
-    def _picture(self, running: list[Running]) -> Any:
-        from rich.console import Group  # noqa: PLC0415
-        from rich.progress_bar import ProgressBar  # noqa: PLC0415
-        from rich.table import Table  # noqa: PLC0415
-        from rich.text import Text  # noqa: PLC0415
-
-        numbers = f"{self.done:,}/{self.total:,} tasks"
-        numbers += f", {self.failed:,} failed" if self.failed else ""
-        gone = readable_time(time.monotonic() - self._began)
-        numbers += f" · {gone} gone, about {readable_time(self.seconds_left())} left"
-        workers = f"{self.n_workers} worker{'' if self.n_workers == 1 else 's'}"
-        workers = workers if self.n_workers else "waiting for workers: the cluster has none"
-        table = Table.grid(padding=(0, 2, 0, 0))
-        longest = sorted(running, key=lambda r: -r.seconds)
-        for task in longest[:SHOWN]:
-            name = task.key.rpartition("/")[0]  # without the digest
-            table.add_row(Text(name), Text(readable_time(task.seconds), style="dim"))
-        if len(running) > SHOWN:
-            table.add_row(Text(f"and {len(running) - SHOWN} more", style="dim"), "")
-        bar = Table.grid()
-        bar.add_row(ProgressBar(total=max(self.total, 1), completed=self.done, width=60))
-        return Group(bar, Text(f"{numbers} · {workers}"), table)
-
-
-TICK = 0.25  # seconds to wait for an answer before looking at the clock
-SIGN_EVERY = 5.0  # seconds between two signs of life in the store
-
-
-class Listener(Protocol):
-    """What is told how a run goes."""
-
-    def begin(self, units: Sequence[Unit], done: dict[str, int]) -> None:
-        """Hear of all units, and how many tasks of each are known to be done, by key."""
-
-    def task_ended(self, unit: Unit, task: Task, finished: Finished) -> None:
-        """Hear that a task has run."""
-
-    def task_known(self, unit: Unit, task: Task) -> None:
-        """Hear that a task was found in the store."""
-
-    def unit_ended(self, unit: Unit, status: str, error: str) -> None:
-        """Hear that a unit has come to its end."""
-
-    def tick(self, running: list[Running], n_workers: int) -> None:
-        """Hear that some time has gone by."""
-
-    def state(self) -> dict[str, Any]:
-        """Return what others may want to know of it: done, total, seconds left."""
-
-
 @dataclass
 class Summary:
     """What a run did.
@@ -257,7 +153,7 @@ class Runner:
         What to do; in this order.
     tables : Tables
     store : Store
-    listener : Listener
+    progress : Progress
     retry_failed : bool
         Do again what failed before.
     left_out : dict of str to str, optional
@@ -270,12 +166,12 @@ class Runner:
         units: Sequence[Unit],
         tables: Tables,
         store: Store,
-        listener: Listener,
+        progress: Progress,
         *,
         retry_failed: bool = False,
         left_out: Mapping[str, str] | None = None,
     ) -> None:
-        self.spec, self.store, self.listener = spec, store, listener
+        self.spec, self.store, self.progress = spec, store, progress
         self.tables, self.retry_failed = tables, retry_failed
         self.planned = list(units)
         self.run_id = secrets.token_hex(6)
@@ -324,7 +220,7 @@ class Runner:
     def _go_through(self) -> None:
         states = self.store.open_units(self.planned, self._hash, retry_failed=self.retry_failed)
         done = {unit.key: unit.tasks for unit in self.planned if states[unit.key] != "open"}
-        self.listener.begin(self.planned, done)
+        self.progress.begin(self.planned, done)
         waiting = deque(unit for unit in self.planned if unit.key not in done)
         self._uses = _count_datasets(waiting)
         while waiting or self._active:
@@ -392,7 +288,7 @@ class Runner:
             if task.key in found:
                 self.summary.known += 1
                 self._note_failure(active, found[task.key])
-                self.listener.task_known(active.unit, task)
+                self.progress.task_known(active.unit, task)
         return found
 
     def _take(self, key: str, finished: Finished) -> None:
@@ -406,7 +302,7 @@ class Runner:
         result = self.store.record(active.unit, task, self._hash, finished)
         self.summary.ran[finished.result.status] += 1
         self._note_failure(active, result)
-        self.listener.task_ended(active.unit, task, finished)
+        self.progress.task_ended(active.unit, task, finished)
         active.answers[key] = result
         return active
 
@@ -418,7 +314,7 @@ class Runner:
         unit, status = active.unit, FAILED if active.failed else OK
         self._active.remove(active)
         self.store.end_unit(unit, self._hash, active.failed, active.keys)
-        self.listener.unit_ended(unit, status, active.failed)
+        self.progress.unit_ended(unit, status, active.failed)
         self._uses[unit.info.fingerprint] -= 1
         if not self._uses[unit.info.fingerprint]:
             self.pool.forget(unit.info.fingerprint)
@@ -426,7 +322,7 @@ class Runner:
 
     def _sign(self) -> None:
         running = self.pool.running()
-        self.listener.tick(running, self.pool.n_workers)
+        self.progress.tick(running, self.pool.n_workers)
         if time.monotonic() - self._signed > SIGN_EVERY:
             self._signed = time.monotonic()
             busy = [[r.key, r.worker, round(r.seconds, 1)] for r in running]
@@ -434,7 +330,7 @@ class Runner:
             self.store.sign_of_life(self.run_id, progress)
 
     def _state(self) -> dict[str, Any]:
-        return {**self.listener.state(), "left_out": dict(self.summary.left_out)}
+        return {**self.progress.state(), "left_out": dict(self.summary.left_out)}
 
 
 def _count_datasets(units: deque[Unit]) -> dict[str, int]:

@@ -8,7 +8,6 @@ that goes with the only copy costs another unpacking. No shared disk is needed.
 import asyncio
 import ctypes
 import logging
-import multiprocessing
 import os
 import pickle
 import queue
@@ -375,10 +374,6 @@ class HerePool:
 
 
 CONNECT_SECONDS = 15
-NO_GUARD = (
-    "cannot start workers on this machine: each of them imports your script, which then starts "
-    'workers itself; call run_benchmark under `if __name__ == "__main__":`, or with workers=0'
-)
 SETTINGS = {
     # A worker of ours that dies again and again is started again and again.
     "distributed.deploy.lost-worker-timeout": "1000 days",
@@ -407,9 +402,14 @@ def start_cluster(workers: int) -> Any:
     CoCoError
         If they cannot be started.
     """
-    _, distributed = load_dask()
-    if getattr(multiprocessing.current_process(), "_inheriting", False):  # one of the workers
-        raise CoCoError(NO_GUARD)
+    dask, distributed = load_dask()
+    spawns = dask.config.get("distributed.worker.multiprocessing-method") == "spawn"
+    if spawns and _lacks_main_guard():
+        raise CoCoError(
+            "cannot start workers on this machine: each of them would import your script, which "
+            'then starts workers itself; call run_benchmark under `if __name__ == "__main__":`, '
+            "or with workers=0"
+        )
     try:
         return distributed.LocalCluster(
             n_workers=workers,
@@ -421,14 +421,15 @@ def start_cluster(workers: int) -> Any:
             preload=[run_task.__module__],
         )
     except (OSError, RuntimeError) as error:
-        if _lacks_main_guard():
-            raise CoCoError(NO_GUARD) from error
         raise CoCoError(f"cannot start workers on this machine: {one_line(error)}") from error
 
 
 def _lacks_main_guard() -> bool:
     """Say whether this process is a script whose main part runs again in each new process."""
-    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    main = sys.modules.get("__main__")
+    file = getattr(main, "__file__", None)
+    if getattr(main, "__spec__", None) is not None:  # python -m, which is not imported again
+        return False
     try:
         return file is not None and "__main__" not in Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

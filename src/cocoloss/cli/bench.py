@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from cocoloss.cli import bench_texts, options, saying
+from cocoloss.cli import bench_texts, messages, options
 from cocoloss.cli.bench_report import name_option, report
 from cocoloss.cli.bench_spec import SpecFile, spec_file
 from cocoloss.exceptions import CoCoError
@@ -137,7 +137,7 @@ def plan(asked: SpecFile, workers: int | None, as_json: bool) -> None:
             | {"seconds": left.seconds_of(u)}
             for u in made.units
         ]
-        saying.print_json(
+        messages.print_json(
             {
                 "name": described.name,
                 "spec_hash": described.hash,
@@ -182,7 +182,7 @@ def status(store: str, with_failures: bool, as_json: bool) -> None:
             for one in found:
                 one["failures"] = list(map(asdict, failures_of(opened, one["spec_hash"])))
     if as_json:
-        saying.print_json(found)
+        messages.print_json(found)
         return
     if not found:
         click.echo(f"{store} is empty: no benchmark was run yet")
@@ -233,9 +233,9 @@ def _check_installed() -> None:
 
 
 def _progress(*, quiet: bool) -> Any:
-    from cocoloss.benchmark.runner import LineProgress, LiveProgress  # noqa: PLC0415
+    from cocoloss.cli.bench_progress import LineProgress, LiveProgress  # noqa: PLC0415
 
-    if saying.is_terminal() and not quiet:
+    if messages.is_terminal() and not quiet:
         return LiveProgress()
     return LineProgress(lambda line: click.echo(line, err=True))
 

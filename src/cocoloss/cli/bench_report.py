@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from cocoloss.cli import options, saying
+from cocoloss.cli import messages, options
 from cocoloss.cli.bench_spec import experiments_option
 
 name_option = click.option(
@@ -57,6 +57,6 @@ def report(
             opened, out, names=names, missing=missing, experiments=experiments
         )
     if as_json:
-        saying.print_json({"page": str(written[-1]), "files": [str(path) for path in written]})
+        messages.print_json({"page": str(written[-1]), "files": [str(path) for path in written]})
         return
     click.echo(f"wrote {written[-1]} and {len(written) - 1} files beside it; open it in a browser")

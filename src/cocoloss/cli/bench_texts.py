@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cocoloss.cli import saying
+from cocoloss.cli import messages
 
 if TYPE_CHECKING:
     from cocoloss.benchmark.plan import Failure, Plan, Remainder
@@ -23,7 +23,7 @@ KINDS_SHOWN = 20  # of failures, at the end of a run
 
 def say_table(name: str) -> None:
     """Show which table is being read."""
-    if saying.is_terminal():
+    if messages.is_terminal():
         click.echo(f"\r\x1b[Kreading {name}", nl=False, err=True)
 
 
@@ -31,15 +31,15 @@ def say_left_out(plan: "Plan") -> None:
     """Say which tables cannot be used, a line each, now that all were read; and idle keys."""
     from cocoloss.benchmark.plan import trials_of_nobody  # noqa: PLC0415 - heavy
 
-    if saying.is_terminal():
+    if messages.is_terminal():
         click.echo("\r\x1b[K", nl=False, err=True)
     for name, why in plan.left_out.items():
         click.echo(f"{click.style('left out:', fg='yellow')} {name}: {why}", err=True)
     idle = trials_of_nobody(plan.spec)
     if idle:
-        saying.note(
-            f"{plan.spec.where}: tuning.trials has {saying.some_of(idle)}, not among models.names: "
-            f"no effect"
+        messages.note(
+            f"{plan.spec.where}: tuning.trials has {messages.listed(idle)}, not among "
+            f"models.names: no effect"
         )
 
 
@@ -109,7 +109,7 @@ def say_what_was_done(
     ran = sum(summary.ran.values())
     bad = ran - summary.ran["ok"]
     if as_json:
-        saying.print_json(
+        messages.print_json(
             {
                 "name": session.plan.spec.name,
                 "spec_hash": session.plan.spec.hash,
@@ -130,7 +130,7 @@ def say_what_was_done(
         click.echo(f"and {more:,} more kinds of failure", err=True)
     failed = summary.units.get("failed", 0)
     if failed:
-        saying.note(
+        messages.note(
             f"{failed} of {len(session.plan.units)} pairs of table and model have failures: "
             f"`cocoloss bench status {session.store.name} --failures` shows their tracebacks, "
             f"--retry-failed does them again"

@@ -40,6 +40,7 @@ PIXELS = 4 / 3 * 1.15  # of a page, for a point of the drawing
 ON_A_PAGE = {colour: f"var(--c{k})" for k, colour in enumerate(COLOURS)}
 ON_A_PAGE |= {"#000000": "currentColor", "#ffffff": "var(--surface)", "#666666": "var(--muted)"}
 ON_A_PAGE |= dict.fromkeys(("#999999", "#bfbfbf", "#e6e6e6"), "var(--line)")
+NARROWER = 0.94  # the page's font may be wider than that of the drawing
 FONT_SIZE = re.compile(r"([\d.]+)px")
 
 
@@ -84,10 +85,11 @@ def page_svg(figure: "Figure", label: str, class_: str = "drawing") -> Markup:
     label : str
         What it shows, for those who cannot see it.
     class_ : str
-        Of the element. Names that the drawing gave to its parts are classes too.
+        Of the element. Parts to which the drawing gave a name have one too.
     """
     content = _saved(figure, ".svg", FIXED | {"svg.fonttype": "none"}, transparent=True)
     ET.register_namespace("", SVG)
+    ET.register_namespace("xlink", "http://www.w3.org/1999/xlink")
     root = ET.fromstring(content)  # noqa: S314 - we have just written it
     for parent in root.iter():
         for child in [c for c in parent if c.tag.endswith(("metadata", "}style"))]:
@@ -95,11 +97,11 @@ def page_svg(figure: "Figure", label: str, class_: str = "drawing") -> Markup:
     for element in root.iter():
         name = element.attrib.pop("id", "") if element.tag == f"{{{SVG}}}g" else ""
         if "-" in name:  # ours; matplotlib's have an underscore
-            element.set("class", name.rpartition("-")[0])
+            element.set("class", f"{class_}-{name.partition('-')[0]}")
         for part in element.attrib.pop("style", "").split(";"):
             key, _, value = (text.strip() for text in part.partition(":"))
-            if key == "font" and (size := FONT_SIZE.search(value)):
-                key, value = "font-size", size[0]
+            if key in {"font", "font-size"} and (size := FONT_SIZE.search(value)):
+                key, value = "font-size", f"{NARROWER * float(size[1]):.2f}px"
             if key and key != "font-family":
                 element.set(key, ON_A_PAGE.get(value, value))
     width = float(root.attrib["width"].removesuffix("pt"))
