@@ -249,7 +249,7 @@ def test_cross_entropy_learns_through_two_dimensions(wine):
         embedding = narrow.transform(X_test)
         assert embedding.shape[1] == 2
         assert (embedding < 0).any()
-        last, bias = list(narrow._ensemble().layers(0))[-1]  # noqa: SLF001
+        last, bias = list(narrow.model_.networks.layers(0))[-1]
         logits = embedding @ last + bias
         np.testing.assert_array_equal(narrow.predict(X_test), logits.argmax(axis=1))
 

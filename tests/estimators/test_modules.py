@@ -27,7 +27,7 @@ def normalising(n_features, q):
 
 def test_embeddings_of_a_module_are_on_the_sphere_too():
     classifier = quick(normalising, n_members=1).fit(X, Y)
-    assert classifier.normalize_
+    assert classifier.model_.networks.normalize
     np.testing.assert_allclose(np.linalg.norm(classifier.transform(X), axis=1), 1, rtol=1e-5)
     plain = quick(normalising, n_members=1, normalize=False).fit(X, Y)
     assert np.linalg.norm(plain.transform(X), axis=1).std() > 1e-3
@@ -80,7 +80,7 @@ def test_frozen_layers_are_neither_trained_nor_decayed(way):
     classifier = getattr(quick(half_frozen, **options), way)(X, Y)
     frozen = [module[0].weight.clone() for module in classifier.modules_]
     with torch.random.fork_rng([]):
-        torch.manual_seed(classifier._seed)  # noqa: SLF001
+        torch.manual_seed(classifier.history_.seed)
         torch.testing.assert_close(frozen[0], half_frozen(13, 8)[0].weight, rtol=0, atol=0)
     trained = classifier.parameters_
     getattr(classifier, way)(X, Y)  # goes on

@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import simplex_frame
 from cocoloss.heads import CentroidHead, GaussianHead, ReadoutHead
+from cocoloss.heads.fitted import head_from_state
 
 Q, C = 3, 3
 PROTOTYPES = simplex_frame(C, Q, random_state=0)
@@ -313,8 +315,25 @@ def test_survives_pickling_as_a_few_plain_arrays(head):
     stored = pickle.dumps(head)
     assert len(stored) < 4000
     np.testing.assert_array_equal(pickle.loads(stored).predict_proba(X), head.predict_proba(X))  # noqa: S301
-    fitted = {k: v for k, v in vars(head).items() if k.endswith("_") and not k.startswith("_")}
-    assert {type(v) for v in fitted.values()} <= {np.ndarray, float, int, str}
+    assert {type(v) for v in vars(head.fitted_).values()} <= {np.ndarray, float, int, str}
+
+
+@every_head
+def test_what_was_learnt_is_a_value_that_knows_the_classes_by_position(head):
+    X, y = table()
+    words = np.array(["ant", "bee", "cat"])[y]
+    head = clone(head).fit(X, words).calibrate(X, words)
+    fitted = head_from_state(head.fitted_.to_state())
+    assert type(fitted) is type(head.fitted_)
+    assert (fitted.n_classes, fitted.n_features) == (C, Q)
+    np.testing.assert_array_equal(head.classes_[fitted.predict(X)], head.predict(X))
+    for method in (
+        *("predict_proba", "predict_log_proba", "decision_function"),
+        *("log_likelihood", "outlier_score"),
+    ):
+        np.testing.assert_array_equal(getattr(fitted, method)(X), getattr(head, method)(X))
+    with pytest.raises(FrozenInstanceError):
+        fitted.temperature = 2.0
 
 
 @every_head
@@ -322,8 +341,9 @@ def test_blocks_of_rows_do_not_show(head, monkeypatch):
     X, y = table(n=500)
     whole = clone(head).fit(X, y)
     expected = whole.predict_proba(X)
-    monkeypatch.setattr("cocoloss.heads._rows.BLOCK_NUMBERS", 1)
-    monkeypatch.setattr("cocoloss.heads._rows.MIN_BLOCK_ROWS", 7)
+    for module in ("cocoloss.heads.fitted", "cocoloss.metrics.scatter"):
+        monkeypatch.setattr(f"{module}.BLOCK_NUMBERS", 1)
+        monkeypatch.setattr(f"{module}.MIN_BLOCK_ROWS", 7)
     np.testing.assert_allclose(whole.predict_proba(X), expected, rtol=1e-10)
     np.testing.assert_allclose(clone(head).fit(X, y).predict_proba(X), expected, rtol=1e-8)
 

@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import gradcheck, gradgradcheck
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import simplex_frame
@@ -21,6 +23,7 @@ from cocoloss.losses import (
     coco,
     moments,
 )
+from cocoloss.losses import batch as batch_of_a_loss
 from oracles import printed_cross_entropy, printed_dot_regression, value_and_grad
 
 C, Q = 4, 5
@@ -419,3 +422,69 @@ def test_shares_in_order_of_frequency_are_refused(name, kind):
 def test_shares_with_an_index_of_names_are_taken_as_they_come(name):
     PER_CLASS[name](pd.Series([0.5, 0.3, 0.2], index=["b", "a", "c"]))
     PER_CLASS[name]([0.5, 0.3, 0.2])
+
+
+def one_step(loss, h, y, w):
+    """Do what a training step does: the loss, its gradient, and the closed form."""
+    h = h.detach().clone().requires_grad_()
+    loss(h, y, w).sum().backward()
+    return loss.value_and_grad(h, y, w)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_unvalidated_losses_never_wait_for_the_device(make, reduction, weighted, form):
+    # A fake tensor has no numbers: whoever asks for one gets an error.
+    loss = make(reduction=reduction, validate=False)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        h, y, w = torch.empty(2, 9, Q), torch.empty(2, 9, dtype=torch.int64), torch.empty(2, 9)
+        value, gradient = one_step(loss, h, y, w if weighted else None)
+        assert (value.shape, gradient.shape) == ((2,), (2, 9, Q))
+        with pytest.raises(Exception, match=r"DataDependent|_local_scalar_dense|data-dependent"):
+            one_step(make(reduction=reduction), h, y, None)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_batch_is_looked_at_once(make, weighted, monkeypatch):
+    looks = []
+    monkeypatch.setattr(batch_of_a_loss, "_numbers", lambda *few: torch.stack(few).tolist())
+    for name in ("item", "tolist", "__bool__", "__int__", "__float__", "numpy", "cpu"):
+        original = getattr(torch.Tensor, name)
+
+        def counted(tensor, *args, name=name, original=original, **options):
+            looks.append(name)
+            return original(tensor, *args, **options)
+
+        monkeypatch.setattr(torch.Tensor, name, counted)
+    h, y, w = batch(9)
+    for validate, n_looks in ((True, 1), (False, 0)):
+        loss = make(validate=validate)
+        loss.value_and_grad(h, y, None)  # constants of the loss are made once
+        looks.clear()
+        loss(h.clone().requires_grad_(), y, w if weighted else None).backward()
+        assert len(looks) == n_looks, looks
+        looks.clear()
+        backward_in_chunks(torch.nn.Linear(Q, Q).double(), loss, h, y, 4, w if weighted else None)
+        assert len(looks) == n_looks, looks
+
+
+def test_unvalidated_losses_still_know_shapes_and_types(make):
+    loss = make(validate=False)
+    for args, message in [((H, Y[:3]), "one value per sample"), ((H, Y.float()), "integers")]:
+        with pytest.raises(CoCoError, match=message):
+            loss(*args)
+
+
+def test_every_step_has_a_kernel_on_apple_chips(make, form):
+    class Kernels(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            used.add(str(function.overloadpacket))
+            return function(*args, **(kwargs or {}))
+
+    used = set()
+    h, y, w = batch(9)
+    loss = make()
+    with Kernels():
+        one_step(loss, h, y, w)
+    assert used
+    assert not used & {"aten.take", "aten.put", "aten.histc", "aten.linalg_eigh"}

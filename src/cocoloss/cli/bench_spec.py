@@ -12,6 +12,16 @@ if TYPE_CHECKING:
     from cocoloss.benchmark.spec import Spec
 
 
+experiments_option = click.option(
+    "--experiments",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Where the file of an experiment of your own lies, if neither beside the spec nor in the "
+    "current folder; repeatable.",
+)
+
+
 class SpecFile(NamedTuple):
     """A spec, what the user changes of it, and where its results are kept."""
 
@@ -21,12 +31,12 @@ class SpecFile(NamedTuple):
     data: str | None
     datasets: tuple[str, ...]
     time_limit: str | None
+    experiments: tuple[Path, ...] = ()
 
     def read(self) -> "Spec":
         """Return the spec with the changes."""
-        from cocoloss.benchmark.amounts import check_seconds  # noqa: PLC0415
-        from cocoloss.benchmark.session import find_own_models_here  # noqa: PLC0415
-        from cocoloss.benchmark.spec import load_spec  # noqa: PLC0415
+        from cocoloss.benchmark.runner import find_own_models_here  # noqa: PLC0415
+        from cocoloss.benchmark.spec import check_seconds, load_spec  # noqa: PLC0415
 
         own = {}
         for text in self.models:
@@ -37,7 +47,7 @@ class SpecFile(NamedTuple):
         limit = self.time_limit
         seconds = None if limit is None else check_seconds(limit, "--time-limit")
         find_own_models_here()
-        return load_spec(self.spec).changed(
+        return load_spec(self.spec, experiments=self.experiments).changed(
             datasets=self.datasets, own=own, seconds_per_task=seconds, source=self.data
         )
 
@@ -58,11 +68,14 @@ def spec_file(command: options.Command) -> options.Command:
         data: str | None,
         datasets: tuple[str, ...],
         time_limit: str | None,
+        experiments: tuple[Path, ...],
         **rest: Any,
     ) -> Any:
-        return command(asked=SpecFile(spec, store, models, data, datasets, time_limit), **rest)
+        asked = SpecFile(spec, store, models, data, datasets, time_limit, experiments)
+        return command(asked=asked, **rest)
 
     added = (
+        experiments_option,
         click.option("--time-limit", metavar="TIME", help="For each task, such as 90, 15m or 2h."),
         click.option(
             "--dataset", "datasets", multiple=True, metavar="NAME", help="Only this; repeatable."

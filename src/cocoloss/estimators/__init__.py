@@ -13,8 +13,8 @@ if TYPE_CHECKING:
         CrossEntropyClassifier,
         DotRegressionClassifier,
     )
-    from cocoloss.estimators.lockstep import cross_validate_lockstep
-    from cocoloss.estimators.saving import load
+    from cocoloss.estimators.cross_validate import cross_validate_lockstep
+    from cocoloss.estimators.model_file import load
 
 __all__ = [
     "CoCoClassifier",
@@ -32,7 +32,7 @@ __getattr__, __dir__ = late_names(
             "CrossEntropyClassifier",
             "DotRegressionClassifier",
         ],
-        "cocoloss.estimators.lockstep": ["cross_validate_lockstep"],
-        "cocoloss.estimators.saving": ["load"],
+        "cocoloss.estimators.cross_validate": ["cross_validate_lockstep"],
+        "cocoloss.estimators.model_file": ["load"],
     },
 )
