@@ -119,13 +119,13 @@ def test_chunks_joined_are_the_whole(tmp_path_factory, frame, rows, packed):
     ],
 )
 def test_the_separator_is_found(content, separator):
-    assert find_dialect("a.csv", Sample(content, is_whole=True)).separator == separator
+    assert find_dialect("a.csv", Sample(content, is_complete=True)).separator == separator
 
 
 def test_an_outlier_row_does_not_mislead_the_search():
     content = "a;b;c\n" + "1;2;3\n" * 5 + "1,2,3,4;x\n"
     with pytest.raises(ValueError, match="line 7: 2 cells"):
-        find_dialect("a.csv", Sample(content, is_whole=True))
+        find_dialect("a.csv", Sample(content, is_complete=True))
 
 
 @pytest.mark.parametrize(
