@@ -298,7 +298,7 @@ def check_columns(path: object, columns: Collection[str], names: Collection[str]
     """Return columns as a list, or say which of them the table lacks."""
     if isinstance(columns, str):
         raise CoCoError(
-            f"text must be a list of columns, not the text {columns!r}; say [{columns!r}]"
+            f"columns must be a list of names, not the text {columns!r}; say [{columns!r}]"
         )
     known = set(names)
     for name in columns:

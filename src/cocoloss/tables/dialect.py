@@ -6,6 +6,7 @@ even rows wins. What the cells mean is not this file's business.
 """
 
 import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -272,9 +273,7 @@ def _check_separator(path: object, separator: str, sample: Sample) -> str:
 
 def _sample_rows(sample: Sample, separator: str, *, skip_spaces: bool) -> list[Row]:
     """Return the rows of a sample; not the last, which may be cut, unless it is all there is."""
-    lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", sample.text)
-    if not lines[-1]:
-        lines.pop()
+    lines = io.StringIO(sample.text, newline="")  # which ends at \n, \r\n and \r, and keeps them
     found: list[Row] = []
     try:
         found.extend(iter_rows(lines, separator, skip_spaces=skip_spaces))
