@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from cocoloss.exceptions import CoCoError, GeometryError
 from cocoloss.geometry import packing_frame, similarity, simplex_frame
-from cocoloss.geometry.frames import _packing_frame
-from cocoloss.geometry.packing import largest_product, spread_vectors
+from cocoloss.geometry.frames import _packing_frame, largest_product, spread_vectors
 
 
 @settings(deadline=None)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from cocoloss.geometry import packing_frame
-from cocoloss.geometry.packing import energy, largest_product, spread_vectors
+from cocoloss.geometry.frames import energy, largest_product, spread_vectors
 
 
 def largest_in_loops(frame):

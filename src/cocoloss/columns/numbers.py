@@ -29,14 +29,8 @@ CHUNK = 2**15  # values scaled at a time, so that the steps stay in the cache
 def read_numbers(column: Column, form: str = "", *, lenient: bool = False) -> NDArray[np.float64]:
     """Return a column of numbers as float64, NaN in a gap.
 
-    Parameters
-    ----------
-    column : Column
-        The column.
-    form : str
-        How its text is written; see :mod:`cocoloss.number_text`. Empty is plainly.
-    lenient : bool
-        Whether text that is no number is a gap, and not an error.
+    Text is written in the given form, see :mod:`cocoloss.number_text`; what is no number is an
+    error, or a gap if the reading is lenient.
     """
     series = column.series
     if types.is_complex_dtype(series.dtype):
@@ -74,22 +68,10 @@ class NumberScaler:
 
     @classmethod
     def fit(cls, matrix: NDArray[Any], kinds: Mapping[str, str]) -> tuple[Self, dict[str, str]]:
-        """Learn from a matrix of numbers with NaN in the gaps.
+        """Learn from a matrix of numbers with NaN in the gaps, (n_rows, n_columns).
 
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_columns)
-            The numbers.
-        kinds : mapping of str to str
-            The columns, and the kind of each: only columns of one kind repeat each other. The days
-            of a date are numbers that say less than the date does.
-
-        Returns
-        -------
-        scaler : NumberScaler
-            For the columns in use.
-        dropped : dict of str to str
-            Why the others are not.
+        The second result says of columns that are not in use why. Only columns of one kind repeat
+        each other: the days of a date are numbers that say less than the date does.
         """
         names = list(kinds)
         statistics = _Statistics.of(matrix)
@@ -126,14 +108,9 @@ class NumberScaler:
         return scaler, {names[j]: reason for j, reason in sorted(dropped.items())}
 
     def transform(self, matrix: NDArray[Any], out: NDArray[np.float32]) -> None:
-        """Write the scaled values and then the marks of the gaps.
+        """Write the scaled values of a matrix and then the marks of its gaps, (n_rows, width).
 
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_columns)
-            Numbers with NaN in the gaps. Infinities go where the clip levels off.
-        out : ndarray of shape (n_rows, width)
-            Where the result goes.
+        Infinities go where the clip levels off.
         """
         n_rows, n_columns = matrix.shape
         n_values = self.value_columns.size

@@ -240,7 +240,7 @@ def _find_separator(path: object, sample: Sample) -> str:
         if _score(start, candidate) is not None:
             raise CoCoError(
                 f"{path}: no comma, semicolon, tab, bar or space splits its rows; it looks "
-                f"separated by {_spoken(candidate)}, say separator={candidate!r} if so"
+                f"separated by {_spoken(candidate)}, set separator to {candidate!r} if so"
             )
     lines = [line for line in start.text.splitlines() if line.strip()]
     if any(OTHER_SEPARATOR.search(line) or len(line.split()) > MOST_WORDS for line in lines):
@@ -308,7 +308,7 @@ def _check_header(path: object, header: bool | str, first: list[str]) -> bool:
     if _looks_like_data(first):
         raise CoCoError(
             f"{path}: the first row looks like data, not like names: {listed(first)}; "
-            f"say header=False (--no-header) if so, header=True if these are names"
+            f"set header to False (--no-header) if so, to True (--header) if these are names"
         )
     return True
 
