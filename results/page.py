@@ -90,7 +90,7 @@ def parts_of_accuracy(name: str, analysis: Any) -> Iterator[tuple[str, Block]]:
             yield f"{where}/{which or 'diagram'}", picture
         if ranking.notes:
             yield f"{where}/notes", Items(ranking.notes)
-        if ranking.measure == "balanced_accuracy" and analysis.leads is not None:
+        if ranking.name == "paper" and analysis.leads is not None:
             leads = analysis.leads.among(ranking.comparison.models, ranking.reference)
             yield f"{where}/wins", bench_rankings.wins_grid(leads)
             yield f"{where}/tendencies", bench_rankings.tendencies_grid(leads)
