@@ -5,7 +5,7 @@ The paper's figure: German credit in two dimensions, one hidden layer of 1024 un
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,10 +131,11 @@ def run(task: Task, table: Any, spec: "Spec") -> Result:
         "callbacks": [keep],
     }
     classes, labels = np.unique(y, return_inverse=True)
+    classifier = find_model(task.model).make(X.shape[1], len(classes), params, task.seed)
     if task.model != "dr" and options["embedding_dim"] < len(classes) - 1:
-        params["similarity"] = "packing"  # there is no room for the simplex
-    kind = find_model(task.model)
-    classifier = kind.make(X.shape[1], len(classes), params, task.seed).fit(X, y)
+        # There is no room for the simplex.
+        classifier.objective = replace(classifier.objective, similarity="packing")
+    classifier.fit(X, y)
     inputs = np.asarray(classifier.preprocessor_.transform(X), dtype=np.float32)
     shown = _spread_out(len(y), options["max_points"])
     rows, embeddings, centres = [], [], []

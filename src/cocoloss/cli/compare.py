@@ -13,7 +13,7 @@ from cocoloss.exceptions import CoCoError
 if TYPE_CHECKING:
     from cocoloss.stats import Comparison
 
-SUFFIXES = (".svg", ".png", ".pdf", ".tex")
+SUFFIXES = (".svg", ".png", ".pdf")
 LEAST_SHOWN = 0.001  # p-values below it are not told apart in a table
 
 
@@ -63,9 +63,7 @@ LEAST_SHOWN = 0.001  # p-values below it are not told apart in a table
     type=float,
     help="Add a Bayesian comparison in which differences up to this do not matter.",
 )
-@options.out_option(
-    "DIAGRAM", help="Critical-difference diagram: .svg, .png, .pdf, or .tex (TikZ)."
-)
+@options.out_option("DIAGRAM", help="Critical-difference diagram: .svg, .png or .pdf.")
 @options.json_option
 def compare(
     file: Path,
@@ -117,7 +115,9 @@ def compare(
         rope=rope,
     )
     if out is not None:
-        _draw(comparison, out)
+        from cocoloss.report.cd_diagram import cd_diagram  # noqa: PLC0415 - heavy
+
+        cd_diagram(comparison, out)
     if as_json:
         messages.print_json(_as_json(comparison) | ({"diagram": str(out)} if out else {}))
         return
@@ -132,17 +132,6 @@ def _check_out(out: Path) -> None:
     if out.suffix.lower() not in SUFFIXES:
         raise CoCoError(f"cannot draw {out.name}: the name must end in {', '.join(SUFFIXES)}")
     check_can_write(out)
-
-
-def _draw(comparison: "Comparison", out: Path) -> None:
-    from cocoloss.files import write_whole  # noqa: PLC0415 - heavy
-    from cocoloss.report.cd_diagram import cd_diagram, cd_diagram_tikz  # noqa: PLC0415
-
-    if out.suffix.lower() != ".tex":
-        cd_diagram(comparison, out)
-        return
-    with write_whole(out) as aside:
-        aside.write_text(cd_diagram_tikz(comparison), encoding="utf-8")
 
 
 def _as_json(comparison: "Comparison") -> dict[str, Any]:
