@@ -44,7 +44,9 @@ def measure(table: pd.DataFrame, test: str, folder: Path) -> dict[str, float]:
     clock.append(time.perf_counter())
     cd_diagram(comparison, folder / "diagram.svg")
     clock.append(time.perf_counter())
-    steps = dict(zip(("compare", "PNG", "SVG"), np.diff(clock).tolist(), strict=True))
+    cd_diagram(comparison, folder / "diagram.pdf")
+    clock.append(time.perf_counter())
+    steps = dict(zip(("compare", "PNG", "SVG", "PDF"), np.diff(clock).tolist(), strict=True))
     return {**steps, "all": clock[-1] - clock[0]}
 
 
