@@ -10,7 +10,7 @@ from bench_helpers import fake_spec, run_fake
 
 from cocoloss.benchmark.plan import failures_of
 from cocoloss.benchmark.spec import load_spec
-from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.store import Store, results
 from cocoloss.cli.root import main
 
 
@@ -72,7 +72,7 @@ def test_a_plan_says_what_failed_and_whose_times_it_shows(folder):
 def test_the_times_of_a_plan_are_those_that_were_measured(folder):
     bench("run", "tiny.toml", "--workers", 0, "--dataset", "iris", code=FAILED)
     with Store("tiny.sqlite") as store:
-        took = sa.update(store.results).values(seconds=100.0)
+        took = sa.update(results).values(seconds=100.0)
         store.database.writing(lambda connection: connection.execute(took))
     planned = json.loads(bench("plan", "tiny.toml", "--json").stdout)
     assert planned["measured"]

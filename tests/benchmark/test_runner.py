@@ -17,7 +17,7 @@ from cocoloss.benchmark.spec import load_spec
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import Environment, Finished, Result
 from cocoloss.benchmark.workers import HerePool, Running
-from cocoloss.cli.bench_progress import LineProgress
+from cocoloss.cli.bench_texts import LineProgress
 from cocoloss.exceptions import CoCoError
 
 

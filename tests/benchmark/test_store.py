@@ -16,7 +16,7 @@ from bench_helpers import FakeTables, fake_spec, numbers, run_fake
 
 from cocoloss.benchmark.export import export, fold_table, merge, task_table
 from cocoloss.benchmark.plan import status_of
-from cocoloss.benchmark.store import Database, Store, _went_away, now
+from cocoloss.benchmark.store import Database, Store, _went_away, meta, now
 from cocoloss.benchmark.tasks import Environment, Finished, Result, Unit
 from cocoloss.exceptions import CoCoError
 from conftest import Server, find_binaries
@@ -349,7 +349,7 @@ def test_a_damaged_file_is_told(tmp_path):
 
 def test_tables_of_another_version_are_refused(where):
     with Store(where) as store:
-        change = sa.update(store.meta).values(value="99")
+        change = sa.update(meta).values(value="99")
         store.database.writing(lambda c: c.execute(change))
     with pytest.raises(CoCoError, match="another version of cocoloss"):
         Store(where)
@@ -452,11 +452,6 @@ def test_a_server_that_is_restarted_costs_nothing(own_server):
         back.start()
         assert len(list(store.rows())) == 12
         back.join()
-
-
-def test_results_hold_nothing_that_a_database_has_not():
-    with pytest.raises(TypeError, match="which JSON has not"):
-        store.dump_json(Result(extra={"model": object()}).extra)
 
 
 def test_a_server_is_called_as_the_user_wrote_it():

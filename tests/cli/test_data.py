@@ -71,11 +71,6 @@ def test_what_is_here_need_not_be_fetched(run):
     assert "is here already" in run("data", "get", "sklearn").stdout
 
 
-@pytest.mark.parametrize("command", ["list", "get", "check"])
-def test_help_tells_what_a_command_does(run, command):
-    assert "SOURCE" in run("data", command, "--help").stdout
-
-
 @pytest.mark.parametrize("group", ["data", "bench"])
 def test_a_group_without_a_command_prints_its_help(run, group):
     result = run(group)

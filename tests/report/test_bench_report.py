@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.store import Store
-from cocoloss.cli.bench_report import report as report_command
+from cocoloss.cli.bench import report as report_command
 from cocoloss.cli.compare import as_scores
 from cocoloss.exceptions import CoCoError
 from cocoloss.report import bench_report

@@ -223,7 +223,7 @@ def _network(
     # NOTE[PAPER]: AdamW at a constant rate, an identity output, and the embedding as it comes out
     # of the network rather than divided by its norm. The paper names neither optimiser nor output;
     # of the weights' start it says nothing either, and here embeddings start at norm one.
-    paper = {
+    paper: dict[str, Any] = {
         "normalize": False,
         "learning_rate": "constant",
         "n_members": 1,

@@ -4,16 +4,103 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
-from cocoloss.cli import bench_texts, options, saying
-from cocoloss.cli.bench_report import name_option, report
-from cocoloss.cli.bench_spec import SpecFile, spec_file
+from cocoloss.cli import messages, options
 from cocoloss.exceptions import CoCoError
 
+if TYPE_CHECKING:
+    from cocoloss.benchmark.spec import Spec
+
 NEEDED = {"sqlalchemy": "SQLAlchemy", "distributed": "dask", "optuna": "optuna"}
+
+
+name_option = click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="BENCHMARK",
+    help="Only this one of the store's benchmarks, as `bench status` calls it: NAME, or NAME@HASH "
+    "where two have one name; repeatable. All if left out.",
+)
+experiments_option = click.option(
+    "--experiments",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Where the file of an experiment of your own lies, if neither beside the spec nor in the "
+    "current folder; repeatable.",
+)
+
+
+class SpecFile(NamedTuple):
+    """A spec, what the user changes of it, and where its results are kept."""
+
+    spec: Path
+    store: str | None
+    models: tuple[str, ...]
+    data: str | None
+    datasets: tuple[str, ...]
+    time_limit: str | None
+    experiments: tuple[Path, ...] = ()
+
+    def read(self) -> "Spec":
+        """Return the spec with the changes."""
+        from cocoloss.benchmark.runner import find_own_models_here  # noqa: PLC0415
+        from cocoloss.benchmark.spec import check_seconds, load_spec  # noqa: PLC0415
+
+        own = {}
+        for text in self.models:
+            name, equals, place = text.partition("=")
+            if not equals or not name:
+                raise click.UsageError(f"--model takes NAME=MODULE:FACTORY, not {text!r}")
+            own[name] = place
+        limit = self.time_limit
+        seconds = None if limit is None else check_seconds(limit, "--time-limit")
+        find_own_models_here()
+        return load_spec(self.spec, experiments=self.experiments).changed(
+            datasets=self.datasets, own=own, seconds_per_task=seconds, source=self.data
+        )
+
+    def where(self, spec: "Spec") -> str:
+        """Return where the results are kept."""
+        file = spec.name.replace("/", "-").replace("\\", "-")  # which would name a folder
+        return self.store or f"{file}.sqlite"
+
+
+spec_file = options.packed(  # SPEC, and what changes it
+    "asked",
+    SpecFile,
+    [
+        click.argument("spec", type=click.Path(path_type=Path)),
+        click.option(
+            "--store",
+            metavar="FILE|URL",
+            help="Where results are kept: a SQLite file, or postgresql://user@host/name. "
+            "NAME.sqlite in the current folder, after the spec's name, if left out.",
+        ),
+        click.option(
+            "--model",
+            "models",
+            multiple=True,
+            metavar="NAME=MODULE:FACTORY",
+            help="A model of your own, such as mine=my_models:make_forest; repeatable.",
+        ),
+        click.option(
+            "--data",
+            metavar="SOURCE",
+            help="Read the tables from here instead: folder:PATH, file:PATH#TARGET, sklearn or "
+            "openml-cc18.",
+        ),
+        click.option(
+            "--dataset", "datasets", multiple=True, metavar="NAME", help="Only this; repeatable."
+        ),
+        click.option("--time-limit", metavar="TIME", help="For each task, such as 90, 15m or 2h."),
+        experiments_option,
+    ],
+)
 
 
 @click.group()
@@ -26,9 +113,6 @@ def bench() -> None:
     cocoloss bench status accuracy-smoke.sqlite
     cocoloss bench report accuracy-smoke.sqlite --out report
     """
-
-
-bench.add_command(report)
 
 
 def store_argument(command: Any) -> Any:
@@ -73,6 +157,7 @@ def run(
     _check_installed()
     from cocoloss.benchmark.plan import failures_of, remainder  # noqa: PLC0415 - heavy
     from cocoloss.benchmark.runner import Session, default_workers, look, store_if_used  # noqa: PLC0415
+    from cocoloss.cli import bench_texts  # noqa: PLC0415
 
     if scheduler is not None and workers is not None:
         raise click.UsageError("--workers starts workers here, --scheduler uses others; give one")
@@ -121,6 +206,7 @@ def plan(asked: SpecFile, workers: int | None, as_json: bool) -> None:
     from cocoloss.benchmark.plan import remainder  # noqa: PLC0415 - heavy
     from cocoloss.benchmark.runner import default_workers, look  # noqa: PLC0415
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
+    from cocoloss.cli import bench_texts  # noqa: PLC0415
 
     described = asked.read()
     where = asked.where(described)
@@ -137,7 +223,7 @@ def plan(asked: SpecFile, workers: int | None, as_json: bool) -> None:
             | {"seconds": left.seconds_of(u)}
             for u in made.units
         ]
-        saying.print_json(
+        messages.print_json(
             {
                 "name": described.name,
                 "spec_hash": described.hash,
@@ -175,6 +261,7 @@ def status(store: str, with_failures: bool, as_json: bool) -> None:
 
     from cocoloss.benchmark.plan import failures_of, status_of  # noqa: PLC0415 - heavy
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
+    from cocoloss.cli import bench_texts  # noqa: PLC0415
 
     with Store(store, create=False) as opened:
         found = status_of(opened)
@@ -182,7 +269,7 @@ def status(store: str, with_failures: bool, as_json: bool) -> None:
             for one in found:
                 one["failures"] = list(map(asdict, failures_of(opened, one["spec_hash"])))
     if as_json:
-        saying.print_json(found)
+        messages.print_json(found)
         return
     if not found:
         click.echo(f"{store} is empty: no benchmark was run yet")
@@ -206,6 +293,51 @@ def export(store: str, out: Path, tasks: bool, names: tuple[str, ...]) -> None:
     with Store(store, create=False) as opened:
         lines = write_export(opened, out, tasks=tasks, names=names)
     click.echo(f"wrote {out}: {lines:,} results")
+
+
+@bench.command()
+@store_argument
+@options.out_option("FOLDER", required=True, help="Where to write; made if it is not there.")
+@name_option
+@click.option(
+    "--missing",
+    type=click.Choice(["drop_datasets", "worst"]),
+    default="drop_datasets",
+    show_default=True,
+    help="Where a model has no result: leave the dataset out, or count the model as the worst.",
+)
+@experiments_option
+@options.json_option
+def report(
+    store: str,
+    out: Path,
+    names: tuple[str, ...],
+    missing: str,
+    experiments: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """Write the report of a store, running or finished.
+
+    FOLDER/index.html has tables that sort, critical-difference diagrams, every dataset with its
+    folds, and what is missing and why; it needs no network. Beside it the same as Markdown, LaTeX
+    and JSON, all scores as CSV, and the diagrams as SVG, PNG and PDF. Experiments of your own and
+    ranks to set beside (printed.py) are found in the current folder, or by --experiments.
+
+    \b
+    cocoloss bench report accuracy-smoke.sqlite --out report
+    cocoloss bench report convergence.sqlite --out report --experiments paper
+    """
+    from cocoloss.benchmark.store import Store  # noqa: PLC0415 - heavy
+    from cocoloss.report.bench_report import write_bench_report  # noqa: PLC0415
+
+    with Store(store, create=False) as opened:
+        written = write_bench_report(
+            opened, out, names=names, missing=missing, experiments=experiments
+        )
+    if as_json:
+        messages.print_json({"page": str(written[-1]), "files": [str(path) for path in written]})
+        return
+    click.echo(f"wrote {written[-1]} and {len(written) - 1} files beside it; open it in a browser")
 
 
 @bench.command()
@@ -233,9 +365,9 @@ def _check_installed() -> None:
 
 
 def _progress(*, quiet: bool) -> Any:
-    from cocoloss.cli.bench_progress import LineProgress, LiveProgress  # noqa: PLC0415
+    from cocoloss.cli.bench_texts import LineProgress, LiveProgress  # noqa: PLC0415
 
-    if saying.is_terminal() and not quiet:
+    if messages.is_terminal() and not quiet:
         return LiveProgress()
     return LineProgress(lambda line: click.echo(line, err=True))
 

@@ -46,16 +46,9 @@ class OneHot:
 
     @classmethod
     def fit(cls, codes: NDArray[np.intp], keys: Sequence[str], max_categories: int) -> Self:
-        """Learn which categories there are, and which of them are rare.
+        """Learn which categories there are, and which are rare if there are too many.
 
-        Parameters
-        ----------
-        codes : ndarray of shape (n_rows,)
-            Position in ``keys``, MISSING in a gap.
-        keys : sequence of str
-            Names of the categories, all different.
-        max_categories : int
-            With more categories than this, the rarest are grouped.
+        Codes are positions in the keys, MISSING in a gap, (n_rows,).
         """
         counts = np.bincount(codes[codes >= 0], minlength=len(keys))
         kept = [key for key, count in zip(keys, counts, strict=True) if count > 0]
@@ -88,15 +81,7 @@ class OneHot:
         return codes
 
     def transform(self, codes: NDArray[np.intp], out: NDArray[np.float32]) -> None:
-        """Write the columns of one feature.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_rows,)
-            Position in ``categories``, MISSING or UNSEEN.
-        out : ndarray of shape (n_rows, width)
-            Where the result goes; zero before.
-        """
+        """Write the columns of codes, which are those of :meth:`codes`; they are zero before."""
         if self.binary:
             out[:, 0] = np.where(codes >= 0, codes, NEITHER)
         else:
@@ -123,23 +108,9 @@ class OneHot:
 def fit_one_hots(
     table: Table, kinds: Mapping[str, str], max_categories: int
 ) -> tuple[dict[str, OneHot], dict[str, str]]:
-    """Learn the categories of some columns.
+    """Learn the categories of the columns that are of a kind; the rarest of too many are grouped.
 
-    Parameters
-    ----------
-    table : Table
-        The table.
-    kinds : mapping of str to str
-        The columns, and whether each is a category or a boolean.
-    max_categories : int
-        With more categories than this, the rarest are grouped.
-
-    Returns
-    -------
-    one_hots : dict of str to OneHot
-        The categories of each column in use.
-    dropped : dict of str to str
-        Why the others are not.
+    The second result says of columns that are not in use why.
     """
     one_hots, dropped, contents = {}, {}, {}
     for j, name in enumerate(table.names):

@@ -153,80 +153,56 @@ class ColumnKind:
         One of "number", "date", "duration", "boolean", "category" and "text".
     form : str
         How its numbers or dates are written, where that is not the plain way.
-    remark : str
-        What the user should know: why it is left out, or what speaks against the kind.
-    about : str
-        Which sort of remark it is.
+    about, remark : str
+        What there is to warn of, and the words for it.
+    left_out : str
+        Why the column is not in use, if it is not.
     """
 
     kind: str
     form: str = ""
-    remark: str = ""
     about: str = ""
-
-
-@dataclass(frozen=True)
-class ColumnKinds:
-    """What the columns of a table are, by name and in their order."""
-
-    columns: dict[str, ColumnKind]
+    remark: str = ""
+    left_out: str = ""
 
     @property
-    def kinds(self) -> dict[str, str]:
-        """The kind of each column."""
-        return {name: column.kind for name, column in self.columns.items()}
-
-    @property
-    def forms(self) -> dict[str, str]:
-        """How text is written, where that is not the plain way."""
-        return {name: column.form for name, column in self.columns.items() if column.form}
-
-    @property
-    def strays(self) -> list[str]:
-        """The columns of numbers in which other text is a gap."""
-        return [name for name, column in self.columns.items() if column.about == STRAYS]
-
-    @property
-    def left_out(self) -> dict[str, str]:
-        """Why columns of text are left out."""
-        return {name: c.remark for name, c in self.columns.items() if c.kind == TEXT}
-
-    def warn(self, *, in_estimator: bool, stacklevel: int) -> None:
-        """Warn once for each sort of remark.
-
-        Parameters
-        ----------
-        in_estimator : bool
-            Whether the user has an estimator in hand, which has no arguments for columns itself.
-        stacklevel : int
-            Of the caller, as in :func:`warnings.warn`.
-        """
-        for sort, (fate, remedy, argument) in WARNINGS.items():
-            remarks = {n: c.remark for n, c in self.columns.items() if (c.kind, c.about) == sort}
-            if remarks:
-                some = ", ".join(map(repr, [*remarks][:SHOWN]))
-                names = f"[{some}{', ...' if len(remarks) > SHOWN else ''}]"
-                call = f"TablePreprocessor({argument.format(names=names)})"
-                if in_estimator:
-                    call = f"preprocess={call} (from cocoloss.columns)"
-                what = f"{fate} {listed_reasons(remarks)}"
-                warning = ColumnsWarning(what, f"{remedy} {call}", sort[1])
-                warnings.warn(warning, stacklevel=stacklevel + 1)
+    def lenient(self) -> bool:
+        """Whether text among its numbers is a gap, and not an error."""
+        return self.about == STRAYS
 
 
-def listed_reasons(reasons: Mapping[str, str]) -> str:
+def warn_of_columns(
+    columns: Mapping[str, ColumnKind], *, in_estimator: bool, stacklevel: int
+) -> None:
+    """Warn once for each sort of remark.
+
+    In an estimator, which has no arguments for columns itself, the remedy names ``preprocess``.
+    """
+    for (kind, about), (fate, remedy, argument) in WARNINGS.items():
+        remarks = {n: c.remark for n, c in columns.items() if (c.kind, c.about) == (kind, about)}
+        if remarks:
+            some = ", ".join(map(repr, [*remarks][:SHOWN]))
+            names = f"[{some}{', ...' if len(remarks) > SHOWN else ''}]"
+            call = f"TablePreprocessor({argument.format(names=names)})"
+            if in_estimator:
+                call = f"preprocess={call} (from cocoloss.columns)"
+            warning = ColumnsWarning(f"{fate} {with_reasons(remarks)}", f"{remedy} {call}", about)
+            warnings.warn(warning, stacklevel=stacklevel + 1)
+
+
+def with_reasons(reasons: Mapping[str, str]) -> str:
     """Return the first few columns with what is to be said about each.
 
     Examples
     --------
-    >>> listed_reasons({"a": "constant", "b": "no value"})
+    >>> with_reasons({"a": "constant", "b": "no value"})
     "'a' (constant); 'b' (no value)"
     """
     texts = [f"{name!r} ({reason})" for name, reason in reasons.items()]
     return listed(texts, quoted=False, separator="; ")
 
 
-def find_kinds(table: Table, options: ColumnOptions) -> ColumnKinds:
+def find_kinds(table: Table, options: ColumnOptions) -> dict[str, ColumnKind]:
     """Say of each column what it is.
 
     Each is judged by itself but for the decimal mark: where numbers in some column of text have
@@ -235,9 +211,9 @@ def find_kinds(table: Table, options: ColumnOptions) -> ColumnKinds:
     Examples
     --------
     >>> import pandas as pd
-    >>> table = read_table(pd.DataFrame({"price": ["$1.5", "$1,300", "?"], "n": [1, 2, 3]}), "me")
-    >>> find_kinds(table, ColumnOptions()).kinds
-    {'price': 'number', 'n': 'number'}
+    >>> table = read_table(pd.DataFrame({"price": ["$1.5", "$1,300", "?"]}), "me")
+    >>> find_kinds(table, ColumnOptions())
+    {'price': ColumnKind(kind='number', form='$1,234.5', about='', remark='', left_out='')}
     """
     categories = _listed_categories(options.categorical_features, table)
     # Text in place of plain numbers, some day, has the decimal mark of the table.
@@ -261,25 +237,11 @@ def find_kinds(table: Table, options: ColumnOptions) -> ColumnKinds:
         }
         if all(WITH_COMMA in column.form for column in renewed.values()):
             found |= renewed
-    return ColumnKinds(found)
+    return found
 
 
 def find_kind(column: Column, options: ColumnOptions) -> ColumnKind:
-    """Say whether a column is numbers, dates, durations, booleans, a category or text.
-
-    Raises
-    ------
-    CoCoError
-        If the column holds complex numbers.
-    TypeError
-        If it holds containers.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> find_kind(Column("a", pd.Series(["$1.5", "$1,300", "?"])), ColumnOptions())
-    ColumnKind(kind='number', form='$1,234.5', remark='', about='')
-    """
+    """Say whether a column is numbers, dates, durations, booleans, a category or text."""
     kind = kind_of_dtype(column.series.dtype)
     if kind is not None:
         return ColumnKind(kind)
@@ -297,7 +259,8 @@ def find_kind(column: Column, options: ColumnOptions) -> ColumnKind:
         return found
     more = f"and {found.remark}" if found.remark else f"such as {values[0]!r}"
     about = found.about if found.about == UNCLEAR_DATES else TEXT
-    return ColumnKind(TEXT, remark=f"text: nearly every value differs, {more}", about=about)
+    remark = f"text: nearly every value differs, {more}"
+    return ColumnKind(TEXT, about=about, remark=remark, left_out=remark)
 
 
 def kind_of_dtype(dtype: Any) -> str | None:
@@ -355,19 +318,19 @@ def settle_kinds(X: Any, preprocessor: Any = None) -> Any:
     options = ColumnOptions(**({} if preprocessor is None else preprocessor.get_params()))
     table = read_table(X, "settle_kinds")
     found = find_kinds(table, options)
-    found.warn(in_estimator=False, stacklevel=2)
+    warn_of_columns(found, in_estimator=False, stacklevel=2)
     changed: dict[Any, Any] = {}
     for j, label in enumerate(X.columns):
-        column, this = table.column(j), found.columns[table.names[j]]
+        column, this = table.column(j), found[table.names[j]]
         is_text = types.is_string_dtype(column.series.dtype)
         if this.kind == NUMBER and is_text:
-            values = read_numbers(column, this.form, lenient=this.about == STRAYS)
+            values = read_numbers(column, this.form, lenient=this.lenient)
             changed[label] = pd.Series(values, X.index)
         elif this.kind == DATE and is_text:
             changed[label] = pd.Series(as_timestamps(read_days(column, this.form)), X.index)
         elif this.kind == CATEGORY and not isinstance(column.series.dtype, pd.CategoricalDtype):
             changed[label] = X[label].astype("category")
-    text = [label for label in X.columns if str(label) in found.left_out]
+    text = [label for label in X.columns if found[str(label)].left_out]
     if 0 < len(text) < len(X.columns):  # else it is for fit to say that nothing is left
         X = X.drop(columns=text)
     return X.assign(**changed) if changed else X
@@ -388,7 +351,7 @@ def _find_quantity(
         return ColumnKind(DATE, order)
     if look_like_dates(values):
         remark = f"they look like dates, but cannot be read for sure, such as {values[0]!r}"
-        return ColumnKind(CATEGORY, remark=remark, about=UNCLEAR_DATES)
+        return ColumnKind(CATEGORY, about=UNCLEAR_DATES, remark=remark)
     return found
 
 
@@ -403,16 +366,16 @@ def _find_numbers(values: NDArray[Any], counts: NDArray[np.intp], decimal: str) 
     if fits.all():
         if decimal == COMMA and WITH_COMMA in form and _may_have_decimal_points(values):
             point = next(value for value in values if "." in str(value))
-            return ColumnKind(NUMBER, form, f"such as {point!r}", THOUSANDS)
+            return ColumnKind(NUMBER, form, THOUSANDS, f"such as {point!r}")
         return ColumnKind(NUMBER, form)
     n_fit, n_cells = int(counts[fits].sum()), int(counts.sum())
     strays_are_few = n_fit >= max(NUMBERS_MIN_COUNT, NUMBERS_MIN_SHARE * n_cells)
     sure = decimal == COMMA or WITH_COMMA not in form
     if strays_are_few and not zeros.any() and sure:
-        return ColumnKind(NUMBER, form, f"such as {odd!r}", STRAYS)
+        return ColumnKind(NUMBER, form, STRAYS, f"such as {odd!r}")
     if 2 * n_fit > n_cells and len(values) > TEXT_MIN_DISTINCT:
         remark = f"most values are numbers, but not {odd!r}"
-        return ColumnKind(CATEGORY, remark=remark, about=MIXTURE)
+        return ColumnKind(CATEGORY, about=MIXTURE, remark=remark)
     return ColumnKind(CATEGORY)
 
 

@@ -53,14 +53,9 @@ def read_seconds(column: Column) -> NDArray[np.float64]:
 
 
 def parse_dates(values: NDArray[Any], form: str = "") -> Days:
-    """Return days since 1970 in UTC, NaN where a value is no date.
+    """Return days since 1970 in UTC of dates and of text, NaN where a value is no date.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_distinct,)
-        Dates, or text in ISO 8601 or with the year last.
-    form : {"", "%d/%m/%Y", "%m/%d/%Y"}
-        What comes first between slashes or dashes; if empty, such text is no date.
+    The form says what comes first between slashes or dashes; if empty, such text is no date.
 
     Examples
     --------
@@ -81,12 +76,7 @@ def parse_dates(values: NDArray[Any], form: str = "") -> Days:
 def find_order(values: NDArray[Any], *, day_first: bool | None = None) -> str | None:
     """Return the form in which all texts are dates, None if there is none.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_distinct,)
-        The texts.
-    day_first : bool, optional
-        What the user knows; it decides where no value does.
+    Where no value shows the order of day and month, ``day_first`` decides.
 
     Examples
     --------
@@ -125,7 +115,7 @@ def look_like_dates(values: NDArray[Any]) -> bool:
     )
 
 
-def as_timestamps(days: Days) -> NDArray[np.datetime64]:
+def as_timestamps(days: Days) -> Any:
     """Return days since 1970 as times, which are whole microseconds."""
     gaps = np.isnan(days)
     microseconds = np.rint(np.where(gaps, 0, days) * MICROSECONDS_PER_DAY).astype(np.int64)
@@ -196,17 +186,7 @@ def varying_cycles(days: Days) -> list[str]:
 
 
 def write_cycles(days: Days, cycles: Sequence[str], out: NDArray[np.float32]) -> None:
-    """Write sine and cosine of each cycle; a gap is the centre of the circle.
-
-    Parameters
-    ----------
-    days : ndarray of shape (n_rows,)
-        Days since 1970, NaN in a gap.
-    cycles : sequence of str
-        Names of cycles.
-    out : ndarray of shape (n_rows, 2 * len(cycles))
-        Where the result goes.
-    """
+    """Write sine and cosine of each cycle, (n_rows, 2 * len(cycles)); a gap is in the centre."""
     is_gap = np.isnan(days)
     filled = np.where(is_gap, 0.0, days)
     for j, cycle in enumerate(cycles):

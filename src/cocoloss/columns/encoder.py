@@ -4,14 +4,14 @@ Numpy and pandas alone: a model file predicts from these values without scikit-l
 column is read or encoded is not this file's business.
 """
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas.api import types
 
 from cocoloss._checks import check_option
 from cocoloss.columns.categories import TOO_RARE, TRUTH_KEYS, OneHot, fit_one_hots
@@ -25,7 +25,8 @@ from cocoloss.columns.column_kinds import (
     ColumnKind,
     ColumnOptions,
     find_kinds,
-    listed_reasons,
+    warn_of_columns,
+    with_reasons,
 )
 from cocoloss.columns.dates import (
     CYCLES,
@@ -37,9 +38,11 @@ from cocoloss.columns.dates import (
     write_cycles,
 )
 from cocoloss.columns.frames import MISSING, UNSEEN, Column, Header, Table, read_table
-from cocoloss.columns.numbers import NumberScaler, read_numbers
+from cocoloss.columns.numbers import NumberScaler, as_floats, read_numbers
 from cocoloss.exceptions import CoCoError
-from cocoloss.number_text import COMMA, DOT, parse_numbers, with_decimal
+from cocoloss.number_text import AUTO, COMMA, DOT, parse_numbers, with_decimal
+
+_ARRAYS = fields(NumberScaler)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,36 +52,27 @@ class TableEncoder:
     Attributes
     ----------
     header : Header
-        The columns seen in fit.
-    kinds : dict of str to str
-        The kind of each column in use, in the order of the table.
+        The names of the columns seen in fit.
+    columns : dict of str to ColumnKind
+        What each of them is, and how it is read, or why it is not in use.
     scaler : NumberScaler
         Centre and scale of numbers, dates and durations.
     cycles : dict of str to list of str
         The cycles of each date.
     one_hots : dict of str to OneHot
         The categories of each boolean and category.
-    forms : dict of str to str
-        How text is written where that is not the plain way: as ``"$1,234.5"`` or ``"%m/%d/%Y"``.
-    stray_columns : list of str
-        Columns of numbers in which other text is a gap, and not an error.
-    dropped_columns : dict of str to str
-        Why other columns are not in use.
-    options : ColumnOptions
-        What the user said of the columns.
+    decimal : {"auto", ".", ","}
+        The decimal mark that the user named.
     reader : str
         Who speaks in messages.
     """
 
     header: Header
-    kinds: dict[str, str]
+    columns: dict[str, ColumnKind]
     scaler: NumberScaler
     cycles: dict[str, list[str]]
     one_hots: dict[str, OneHot]
-    forms: dict[str, str] = field(default_factory=dict)
-    stray_columns: list[str] = field(default_factory=list)
-    dropped_columns: dict[str, str] = field(default_factory=dict)
-    options: ColumnOptions = field(default_factory=ColumnOptions)
+    decimal: str = AUTO
     reader: str = "TablePreprocessor"
 
     @classmethod
@@ -100,45 +94,36 @@ class TableEncoder:
         """
         reader = estimator or cls.reader
         table = read_table(X, reader)
-        found = find_kinds(table, options)
-        kinds, forms, strays, dropped = found.kinds, found.forms, found.strays, found.left_out
-
-        quantities = _only(kinds, QUANTITIES)
+        columns = find_kinds(table, options)
+        quantities = {name: c for name, c in columns.items() if c.kind in QUANTITIES}
         where = {name: j for j, name in enumerate(table.names)}
-        matrix = _read_quantities(table, where, quantities, forms, strays)
-        scaler, reasons = NumberScaler.fit(matrix, quantities)
-        dropped |= reasons
+        matrix = _read_quantities(table, where, quantities)
+        scaler, useless = NumberScaler.fit(matrix, {n: c.kind for n, c in quantities.items()})
         cycles = {
             name: varying_cycles(matrix[:, j])
-            for j, (name, kind) in enumerate(quantities.items())
-            if kind == DATE and name not in dropped
+            for j, (name, column) in enumerate(quantities.items())
+            if column.kind == DATE and name not in useless
         }
-        one_hots, reasons = fit_one_hots(
-            table, _only(kinds, {BOOLEAN, CATEGORY}), options.max_categories
-        )
-        dropped |= reasons
+        categories = {n: c.kind for n, c in columns.items() if c.kind in (BOOLEAN, CATEGORY)}
+        one_hots, reasons = fit_one_hots(table, categories, options.max_categories)
+        for name, why in (useless | reasons).items():
+            columns[name] = replace(columns[name], left_out=why)
+            if why == TOO_RARE:
+                columns[name] = replace(columns[name], about=RARE, remark=why)
         encoder = cls(
             header=table.header,
-            kinds={name: kinds[name] for name in table.names if name not in dropped},
+            columns=columns,
             scaler=scaler,
             cycles=cycles,
             one_hots=one_hots,
-            forms={name: form for name, form in forms.items() if name not in dropped},
-            stray_columns=[name for name in strays if name not in dropped],
-            dropped_columns={name: dropped[name] for name in table.names if name in dropped},
-            options=options,
+            decimal=options.decimal,
             reader=reader,
         )
         if encoder.width == 0:
             few = ", as there is but one sample" if table.n_rows == 1 else ""
-            raise CoCoError(f"no column is left to learn from{few}: {listed_reasons(dropped)}")
-        rare = {
-            name: ColumnKind(CATEGORY, remark=why, about=RARE)
-            for name, why in dropped.items()
-            if why == TOO_RARE
-        }
-        found = replace(found, columns=found.columns | rare)
-        found.warn(in_estimator=bool(estimator), stacklevel=stacklevel + 1)
+            why_not = with_reasons(encoder.dropped_columns)
+            raise CoCoError(f"no column is left to learn from{few}: {why_not}")
+        warn_of_columns(columns, in_estimator=bool(estimator), stacklevel=stacklevel + 1)
         return encoder
 
     @property
@@ -146,12 +131,36 @@ class TableEncoder:
         """The names of the columns seen in fit, or ``x0, x1, ...``."""
         return list(self.header.names)
 
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column in use."""
+        return {name: column.kind for name, column in self.columns.items() if not column.left_out}
+
+    @cached_property
+    def forms(self) -> dict[str, str]:
+        """How text is written where that is not the plain way: as "$1,234.5" or "%m/%d/%Y"."""
+        return {n: self.columns[n].form for n in self.kinds if self.columns[n].form}
+
     @property
+    def stray_columns(self) -> list[str]:
+        """Columns of numbers in which other text is a gap, and not an error."""
+        return [name for name in self.kinds if self.columns[name].lenient]
+
+    @property
+    def dropped_columns(self) -> dict[str, str]:
+        """Why the other columns are not in use."""
+        return {name: c.left_out for name, c in self.columns.items() if c.left_out}
+
+    @cached_property
     def width(self) -> int:
         """Number of columns of the result."""
         circles = 2 * sum(len(cycles) for cycles in self.cycles.values())
         categories = sum(one_hot.width for one_hot in self.one_hots.values())
         return self.scaler.width + circles + categories
+
+    @cached_property
+    def _quantities(self) -> dict[str, ColumnKind]:
+        return {n: self.columns[n] for n, kind in self.kinds.items() if kind in QUANTITIES}
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return a table as a matrix.
@@ -169,13 +178,13 @@ class TableEncoder:
         table = read_table(X, self.reader)
         where = self.header.locate(table.header, self.kinds, self.reader)
         out = np.zeros((table.n_rows, self.width), dtype=np.float32)
-        quantities = _only(self.kinds, QUANTITIES)
-        matrix = _read_quantities(table, where, quantities, self.forms, self.stray_columns)
+        matrix = _read_quantities(table, where, self._quantities)
         end = self.scaler.width
         self.scaler.transform(matrix, out[:, :end])
         for name, cycles in self.cycles.items():
             start, end = end, end + 2 * len(cycles)
-            write_cycles(matrix[:, list(quantities).index(name)], cycles, out[:, start:end])
+            days = matrix[:, list(self._quantities).index(name)]
+            write_cycles(days, cycles, out[:, start:end])
         for name, one_hot in self.one_hots.items():
             start, end = end, end + one_hot.width
             codes = one_hot.codes(table.column(where[name]), self.kinds[name])
@@ -185,7 +194,7 @@ class TableEncoder:
     def feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the result's columns, (width,)."""
         called = self.header.renamed(input_features)
-        names = self.scaler.names([called[name] for name in _only(self.kinds, QUANTITIES)])
+        names = self.scaler.names([called[name] for name in self._quantities])
         for name, cycles in self.cycles.items():
             names += cycle_names(called[name], cycles)
         for name, one_hot in self.one_hots.items():
@@ -195,18 +204,19 @@ class TableEncoder:
     def with_decimal(self, decimal: str) -> Self:
         """Return an encoder that reads numbers in text with another decimal mark, "." or ","."""
         check_option(decimal, "decimal", [DOT, COMMA])
-        numbers = _only(self.kinds, {NUMBER})
-        forms = {name: with_decimal(self.forms.get(name, ""), decimal) for name in numbers}
-        forms = {name: form for name, form in forms.items() if form}
-        return replace(self, forms=self.forms | forms)
+        columns = {
+            name: replace(column, form=with_decimal(column.form, decimal))
+            for name, column in self.columns.items()
+            if column.kind == NUMBER
+        }
+        return replace(self, columns=self.columns | columns)
 
     def column_codes(self, column: Column) -> NDArray[np.intp]:
         """Return what each row has of a column in use: MISSING in a gap, UNSEEN, or 0 and more."""
-        name, kind = column.name, self.kinds[column.name]
-        if kind not in QUANTITIES:
-            return self.one_hots[name].codes(column, kind)
-        values = _read_quantity(column, kind, self.forms.get(name, ""), name in self.stray_columns)
-        return np.where(np.isnan(values), MISSING, 0)
+        this = self.columns[column.name]
+        if this.kind not in QUANTITIES:
+            return self.one_hots[column.name].codes(column, this.kind)
+        return np.where(np.isnan(_read_quantity(column, this)), MISSING, 0)
 
     def n_gaps(self, X: Any) -> dict[str, int]:
         """Return how many rows of a table have no value of each column in use, where any lack one.
@@ -231,16 +241,15 @@ class TableEncoder:
 
     def to_state(self) -> dict[str, Any]:
         """Return the value as nested dicts and lists of numbers, text and arrays."""
-        features = self.options.categorical_features
-        if not isinstance(features, str):
-            features = np.asarray(features, dtype=object).ravel().tolist()
-        parts = {
+        return {
             "header": _header_state(self.header),
+            "columns": {name: [*vars(column).values()] for name, column in self.columns.items()},
             "scaler": dict(vars(self.scaler)),
+            "cycles": self.cycles,
             "one_hots": {name: dict(vars(one_hot)) for name, one_hot in self.one_hots.items()},
-            "options": vars(self.options) | {"categorical_features": features},
+            "decimal": self.decimal,
+            "reader": self.reader,
         }
-        return vars(self) | parts
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
@@ -252,19 +261,12 @@ class TableEncoder:
             If a part is missing, of another type or shape, or impossible: a stranger may have
             written the state.
         """
-        options = _part(state, "options", dict)
-        if set(options) != set(vars(ColumnOptions())):
-            raise CoCoError("the options of the columns are not those of this version")
+        columns = _part(state, "columns", dict, of=list)
         arrays = _part(state, "scaler", dict)
         encoder = cls(
-            header=_header_from(state),
-            kinds=_part(state, "kinds", dict, of=str),
-            scaler=NumberScaler(
-                center=_part(arrays, "center", np.ndarray),
-                scale=_part(arrays, "scale", np.ndarray),
-                value_columns=_part(arrays, "value_columns", np.ndarray),
-                gap_columns=_part(arrays, "gap_columns", np.ndarray),
-            ),
+            header=_header_of(state),
+            columns={n: ColumnKind(*_part(columns, n, list, of=str, n=5)) for n in columns},
+            scaler=NumberScaler(**{f.name: _part(arrays, f.name, np.ndarray) for f in _ARRAYS}),
             cycles=_part(state, "cycles", dict, of=list),
             one_hots={
                 name: OneHot(
@@ -274,49 +276,11 @@ class TableEncoder:
                 )
                 for name, one_hot in _part(state, "one_hots", dict, of=dict).items()
             },
-            forms=_part(state, "forms", dict, of=str),
-            stray_columns=_part(state, "stray_columns", list, of=str),
-            dropped_columns=_part(state, "dropped_columns", dict, of=str),
-            options=ColumnOptions(**options),
+            decimal=check_option(_part(state, "decimal", str), "decimal", [AUTO, DOT, COMMA]),
             reader=_part(state, "reader", str),
         )
-        encoder._check()
+        _check_parts(encoder)
         return encoder
-
-    def _check(self) -> None:
-        """Refuse parts that do not fit together."""
-        kinds, scaler = self.kinds, self.scaler
-        n = len(_only(kinds, QUANTITIES))
-        positions = (scaler.value_columns, scaler.gap_columns)
-        dates = _only(kinds, {DATE})
-        fit_together = {
-            "kinds": set(kinds) <= set(self.header.names)
-            and set(kinds.values()) <= {*QUANTITIES, BOOLEAN, CATEGORY},
-            "scales": all(
-                part.dtype == np.float64 and part.shape == (n,) and np.isfinite(part).all()
-                for part in (scaler.center, scaler.scale)
-            )
-            and bool((scaler.scale > 0).all()),
-            "positions": all(
-                part.dtype.kind == "i" and part.ndim == 1 and set(part.tolist()) <= set(range(n))
-                for part in positions
-            ),
-            "categories": set(self.one_hots) == set(_only(kinds, {BOOLEAN, CATEGORY}))
-            and all(
-                one_hot.categories in ([], TRUTH_KEYS)
-                if kinds[name] == BOOLEAN
-                else len(set(one_hot.categories)) == len(one_hot.categories)
-                for name, one_hot in self.one_hots.items()
-            ),
-            "dates": set(self.cycles) == set(dates)
-            and all(cycle in CYCLES for cycles in self.cycles.values() for cycle in cycles)
-            and all(self.forms.get(name, "") in EXAMPLES for name in dates),
-        }
-        for what, is_sound in fit_together.items():
-            if not is_sound:
-                raise CoCoError(f"the {what} of the columns do not fit together")
-        for name in _only(kinds, {NUMBER}):
-            parse_numbers([], self.forms.get(name, ""))  # refuses what is no form
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -339,7 +303,7 @@ class FloatEncoder:
         """Check a table and remember its columns."""
         reader = estimator or cls.reader
         table = read_table(X, reader)
-        _as_floats(table, range(len(table.names)))
+        as_floats(table, range(len(table.names)))
         return cls(header=table.header, reader=reader)
 
     @property
@@ -361,7 +325,7 @@ class FloatEncoder:
         """Return a table as a matrix of the same numbers, (n_rows, width), C-contiguous."""
         table = read_table(X, self.reader)
         where = self.header.locate(table.header, self.header.names, self.reader)
-        return _as_floats(table, [where[name] for name in self.header.names])
+        return as_floats(table, [where[name] for name in self.header.names])
 
     def feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns, which are those of the table."""
@@ -384,7 +348,7 @@ class FloatEncoder:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
-        return cls(header=_header_from(state), reader=_part(state, "reader", str))
+        return cls(header=_header_of(state), reader=_part(state, "reader", str))
 
 
 class Coverage:
@@ -445,107 +409,80 @@ class Coverage:
                 self.unknown.pop(name, None)
 
 
-def _only(kinds: Mapping[str, str], wanted: Container[str]) -> dict[str, str]:
-    return {name: kind for name, kind in kinds.items() if kind in wanted}
-
-
 def _read_quantities(
-    table: Table,
-    where: Mapping[str, int],
-    kinds: Mapping[str, str],
-    forms: Mapping[str, str],
-    lenient: Container[str],
+    table: Table, where: Mapping[str, int], columns: Mapping[str, ColumnKind]
 ) -> NDArray[Any]:
-    """Return numbers, dates and durations as a matrix, NaN in the gaps.
+    """Return numbers, days since 1970 and seconds as a matrix, NaN in the gaps.
 
-    Parameters
-    ----------
-    table : Table
-        The table.
-    where : mapping of str to int
-        Positions of its columns.
-    kinds : mapping of str to str
-        The columns to read, and the kind of each.
-    forms : mapping of str to str
-        How their text is written, where that is not the plain way.
-    lenient : container of str
-        Columns of numbers in which other text is a gap.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, len(kinds))
-        Numbers, days since 1970, seconds; at times the table's own block.
+    It has a column for each of the given ones; at times it is the table's own block.
     """
-    positions = [where[name] for name in kinds]
+    positions = [where[name] for name in columns]
     block = table.numbers(positions)
-    if block is not None and set(kinds.values()) <= {NUMBER}:
+    if block is not None and all(column.kind == NUMBER for column in columns.values()):
         return block
-    matrix = np.empty((len(kinds), table.n_rows))
-    for row, position, (name, kind) in zip(matrix, positions, kinds.items(), strict=True):
-        column = table.column(position)
-        row[:] = _read_quantity(column, kind, forms.get(name, ""), name in lenient)
+    matrix = np.empty((len(columns), table.n_rows))
+    for row, position, column in zip(matrix, positions, columns.values(), strict=True):
+        row[:] = _read_quantity(table.column(position), column)
     return matrix.T
 
 
-def _read_quantity(column: Column, kind: str, form: str, lenient: bool) -> NDArray[np.float64]:
-    if kind == NUMBER:
-        return read_numbers(column, form, lenient=lenient)
-    return read_days(column, form) if kind == DATE else read_seconds(column)
-
-
-def _as_floats(table: Table, positions: Sequence[int]) -> NDArray[np.float32]:
-    """Return some columns of a table as finite numbers, C-contiguous, or say which are none."""
-    values = table.numbers(positions)
-    if values is None:
-        values = np.column_stack([_plain_numbers(table.column(j)) for j in positions])
-    with np.errstate(over="ignore"):
-        result = np.array(values, dtype=np.float32, order="C", copy=None)
-    if np.isfinite(result).all():
-        return result
-    gaps = np.isnan(result).any(axis=0)
-    bad = gaps if gaps.any() else np.isinf(result).any(axis=0)
-    name = table.names[positions[int(np.argmax(bad))]]
-    if gaps.any():
-        raise CoCoError(
-            f"X has gaps (NaN), such as in column {name!r}; use preprocess='auto', which fills and "
-            f"marks them, or fill them first"
-        )
-    raise CoCoError(
-        f"X has infinite values, or values too large for float32, such as in column {name!r}; use "
-        f"preprocess='auto', which clips them smoothly, or take them out first"
-    )
-
-
-def _plain_numbers(column: Column) -> NDArray[np.float64]:
-    if types.is_numeric_dtype(column.series.dtype):
-        return read_numbers(column)
-    codes, values = column.distinct
-    parsed = parse_numbers(values)
-    bad = np.isnan(parsed)
-    if bad.any():
-        raise CoCoError(
-            f"column {column.name!r} holds {values[np.argmax(bad)]!r}, which is no number; use "
-            f"preprocess='auto', which reads categories and dates, or convert it first"
-        )
-    return np.asarray(np.append(parsed, np.nan)[codes])
+def _read_quantity(column: Column, this: ColumnKind) -> NDArray[np.float64]:
+    if this.kind == NUMBER:
+        return read_numbers(column, this.form, lenient=this.lenient)
+    return read_days(column, this.form) if this.kind == DATE else read_seconds(column)
 
 
 def _header_state(header: Header) -> dict[str, Any]:
     return vars(header) | {"names": list(header.names)}
 
 
-def _header_from(state: Mapping[str, Any]) -> Header:
+def _header_of(state: Mapping[str, Any]) -> Header:
     parts = _part(state, "header", dict)
     names = _part(parts, "names", list, of=str)
-    if not names or len(set(names)) != len(names):
-        raise CoCoError("the columns of the model have no possible names")
+    _require(len(set(names)) == len(names) > 0, "names")
     return Header(tuple(names), _part(parts, "named", bool), _part(parts, "all_text", bool))
 
 
-def _part(state: Mapping[str, Any], name: str, expected: type, *, of: type | None = None) -> Any:
-    """Return a part of a state that is of a type, and all of whose items are of another."""
+def _check_parts(encoder: TableEncoder) -> None:
+    """Refuse parts of a stranger's encoder that do not fit together."""
+    kinds, scaler = encoder.kinds, encoder.scaler
+    _require([*encoder.columns] == encoder.column_names, "columns")
+    _require({*kinds.values()} <= {*QUANTITIES, BOOLEAN, CATEGORY}, "kinds")
+    quantities = [name for name, kind in kinds.items() if kind in QUANTITIES]
+    for part in (scaler.center, scaler.scale):
+        _require(part.dtype == np.float64 and part.shape == (len(quantities),), "scales")
+        _require(bool(np.isfinite(part).all()), "scales")
+    _require(bool((scaler.scale > 0).all()), "scales")
+    for positions in (scaler.value_columns, scaler.gap_columns):
+        _require(positions.dtype.kind == "i" and positions.ndim == 1, "positions")
+        _require({*positions.tolist()} <= {*range(len(quantities))}, "positions")
+    _require({*encoder.one_hots} == {*kinds} - {*quantities}, "categories")
+    for name, one_hot in encoder.one_hots.items():
+        known = one_hot.categories
+        is_boolean = kinds[name] == BOOLEAN
+        _require(known in ([], TRUTH_KEYS) if is_boolean else len({*known}) == len(known), name)
+    _require([*encoder.cycles] == [n for n in quantities if kinds[n] == DATE], "dates")
+    for name, cycles in encoder.cycles.items():
+        _require(all(isinstance(cycle, str) and cycle in CYCLES for cycle in cycles), name)
+        _require(encoder.columns[name].form in EXAMPLES, name)
+    for name in quantities:
+        if kinds[name] == NUMBER:
+            parse_numbers([], encoder.columns[name].form)  # refuses what is no form
+
+
+def _part(
+    state: Any, name: str, expected: type, *, of: type | None = None, n: int | None = None
+) -> Any:
+    """Return a part of a state that is of a type, its items of another, and so many."""
     part = state.get(name) if isinstance(state, Mapping) else None
-    items = part.values() if isinstance(part, dict) else part
-    if not isinstance(part, expected) or (of and not all(isinstance(item, of) for item in items)):
-        raise CoCoError(f"{name!r} of the columns is missing, or not of its type")
+    _require(isinstance(part, expected), name)
+    if of is not None and isinstance(part, dict | list):
+        items = part.values() if isinstance(part, dict) else part
+        _require(all(isinstance(item, of) for item in items), name)
+        _require(n is None or len(items) == n, name)
     return part
+
+
+def _require(is_sound: bool, name: str) -> None:
+    if not is_sound:
+        raise CoCoError(f"{name!r} of the columns is missing, or not possible")

@@ -42,30 +42,14 @@ class Distinct(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column of a table.
-
-    Attributes
-    ----------
-    name : str
-        For the messages.
-    series : pandas.Series
-        Of any dtype.
-    """
+    """One column of a table, and the distinct values in it, which are looked for once."""
 
     name: str
-    series: Any
+    series: Any  # a pandas.Series of any dtype
 
     @cached_property
     def distinct(self) -> Distinct:
-        """The distinct values; blank text counts as a gap.
-
-        Raises
-        ------
-        CoCoError
-            If a value is a complex number.
-        TypeError
-            If a value is a dict, a list or another container.
-        """
+        """The distinct values; blank text counts as a gap, and containers are refused."""
         if isinstance(self.series.dtype, pd.CategoricalDtype):
             codes, values = self.series.cat.codes.to_numpy(), self.series.cat.categories
         else:
@@ -93,18 +77,10 @@ class Column:
         *,
         lenient: bool = False,
     ) -> NDArray[np.float64]:
-        """Return what a parser makes of the distinct values, NaN in a gap.
+        """Return what a parser makes of the column, NaN in a gap.
 
-        Parameters
-        ----------
-        parser : callable
-            From values to numbers, NaN where it cannot read one.
-        what : str
-            What the column held in training, for the message.
-        now : str
-            How the message goes on.
-        lenient : bool
-            Whether what cannot be read is a gap; if not, only marks of a gap are.
+        What the parser cannot read (its NaN) is an error, unless it is the mark of a gap or the
+        reading is lenient. The message says ``what`` training held, and what it is ``now``.
         """
         codes, values = self.distinct
         parsed = parser(values)
@@ -156,14 +132,7 @@ class Header:
     def locate(self, other: "Header", needed: Iterable[str], reader: str) -> dict[str, int]:
         """Return where the columns of this header are in another: by name if both have names.
 
-        Parameters
-        ----------
-        other : Header
-            Of the new table.
-        needed : iterable of str
-            The columns that must be there.
-        reader : str
-            Who wants to know, for the messages.
+        Those that are ``needed`` must be there. The ``reader`` speaks in the messages.
         """
         if self.named and other.named:
             where = {name: j for j, name in enumerate(other.names)}
@@ -206,28 +175,16 @@ class Header:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table whose columns can be asked for by position.
-
-    Attributes
-    ----------
-    header : Header
-        The names of its columns.
-    n_rows : int
-        Number of rows, at least one.
-    block : ndarray of shape (n_rows, n_columns) or None
-        The table, if it holds numbers only.
-    columns : list of Column
-        The columns, if it does not.
-    """
+    """A table of at least one row and one column, whose columns are known by position."""
 
     header: Header
     n_rows: int
-    block: NDArray[Any] | None
-    columns: list[Column]
+    block: NDArray[Any] | None  # (n_rows, n_columns), if it holds numbers only
+    columns: list[Column]  # if it does not
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns, at least one."""
+        """The names of the columns."""
         return self.header.names
 
     def column(self, position: int) -> Column:
@@ -244,21 +201,9 @@ class Table:
 
 
 def read_table(X: Any, reader: str) -> Table:
-    """Read arrays, lists of rows, and pandas, polars or Arrow tables.
+    """Read an array, a list of rows, or a pandas, polars or Arrow table.
 
-    Parameters
-    ----------
-    X : array-like or data frame of shape (n_rows, n_columns)
-        The table.
-    reader : str
-        Who wants to know, for the messages.
-
-    Raises
-    ------
-    CoCoError
-        If there is no table in ``X``, or it has no rows, no columns or two columns of one name.
-    TypeError
-        If ``X`` is a sparse matrix.
+    Whatever :func:`check_is_table` refuses is refused, in the name of ``reader``.
     """
     check_is_table(X, reader)
     if isinstance(X, pd.DataFrame):
@@ -287,19 +232,8 @@ def is_plain_number(dtype: Any) -> bool:
 def check_is_table(X: Any, reader: str) -> None:
     """Refuse what is no table of at least one row and one column; the cells are not looked at.
 
-    Parameters
-    ----------
-    X
-        What should be a table.
-    reader : str
-        Who wants to know, for the messages.
-
-    Raises
-    ------
-    CoCoError
-        If it is none, has no rows or no columns, or two columns of one name.
-    TypeError
-        If it is a sparse matrix.
+    A sparse matrix is a TypeError, as in scikit-learn; anything else is a CoCoError. The messages
+    speak of ``reader``.
 
     Examples
     --------

@@ -16,7 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from cocoloss.columns.frames import Column
+from cocoloss.columns.frames import Column, Table
+from cocoloss.exceptions import CoCoError
 from cocoloss.number_text import parse_numbers
 
 CLIP = 3.0  # where the smooth clip levels off, in scales: x / sqrt(1 + (x / 3)^2)
@@ -29,14 +30,8 @@ CHUNK = 2**15  # values scaled at a time, so that the steps stay in the cache
 def read_numbers(column: Column, form: str = "", *, lenient: bool = False) -> NDArray[np.float64]:
     """Return a column of numbers as float64, NaN in a gap.
 
-    Parameters
-    ----------
-    column : Column
-        The column.
-    form : str
-        How its text is written; see :mod:`cocoloss.number_text`. Empty is plainly.
-    lenient : bool
-        Whether text that is no number is a gap, and not an error.
+    Text is written in the given form, see :mod:`cocoloss.number_text`; what is no number is an
+    error, or a gap if the reading is lenient.
     """
     series = column.series
     if types.is_complex_dtype(series.dtype):
@@ -48,6 +43,43 @@ def read_numbers(column: Column, form: str = "", *, lenient: bool = False) -> ND
         f" and is to hold numbers (written as {form}) now, but holds" if form else ", but now holds"
     )
     return column.parse(partial(parse_numbers, form=form), "numbers", now, lenient=lenient)
+
+
+def as_floats(table: Table, positions: Sequence[int]) -> NDArray[np.float32]:
+    """Return some columns of a table as finite numbers, C-contiguous, or say which are none."""
+    values = table.numbers(positions)
+    if values is None:
+        values = np.column_stack([_plain_numbers(table.column(j)) for j in positions])
+    with np.errstate(over="ignore"):
+        result = np.array(values, dtype=np.float32, order="C", copy=None)
+    if np.isfinite(result).all():
+        return result
+    gaps = np.isnan(result).any(axis=0)
+    bad = gaps if gaps.any() else np.isinf(result).any(axis=0)
+    name = table.names[positions[int(np.argmax(bad))]]
+    if gaps.any():
+        raise CoCoError(
+            f"X has gaps (NaN), such as in column {name!r}; use preprocess='auto', which fills and "
+            f"marks them, or fill them first"
+        )
+    raise CoCoError(
+        f"X has infinite values, or values too large for float32, such as in column {name!r}; use "
+        f"preprocess='auto', which clips them smoothly, or take them out first"
+    )
+
+
+def _plain_numbers(column: Column) -> NDArray[np.float64]:
+    if types.is_numeric_dtype(column.series.dtype):
+        return read_numbers(column)
+    codes, values = column.distinct
+    parsed = parse_numbers(values)
+    bad = np.isnan(parsed)
+    if bad.any():
+        raise CoCoError(
+            f"column {column.name!r} holds {values[np.argmax(bad)]!r}, which is no number; use "
+            f"preprocess='auto', which reads categories and dates, or convert it first"
+        )
+    return np.asarray(np.append(parsed, np.nan)[codes])
 
 
 @dataclass(frozen=True)
@@ -74,22 +106,10 @@ class NumberScaler:
 
     @classmethod
     def fit(cls, matrix: NDArray[Any], kinds: Mapping[str, str]) -> tuple[Self, dict[str, str]]:
-        """Learn from a matrix of numbers with NaN in the gaps.
+        """Learn from a matrix of numbers with NaN in the gaps, (n_rows, n_columns).
 
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_columns)
-            The numbers.
-        kinds : mapping of str to str
-            The columns, and the kind of each: only columns of one kind repeat each other. The days
-            of a date are numbers that say less than the date does.
-
-        Returns
-        -------
-        scaler : NumberScaler
-            For the columns in use.
-        dropped : dict of str to str
-            Why the others are not.
+        The second result says of columns that are not in use why. Only columns of one kind repeat
+        each other: the days of a date are numbers that say less than the date does.
         """
         names = list(kinds)
         statistics = _Statistics.of(matrix)
@@ -126,14 +146,9 @@ class NumberScaler:
         return scaler, {names[j]: reason for j, reason in sorted(dropped.items())}
 
     def transform(self, matrix: NDArray[Any], out: NDArray[np.float32]) -> None:
-        """Write the scaled values and then the marks of the gaps.
+        """Write the scaled values of a matrix and then the marks of its gaps, (n_rows, width).
 
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_columns)
-            Numbers with NaN in the gaps. Infinities go where the clip levels off.
-        out : ndarray of shape (n_rows, width)
-            Where the result goes.
+        Infinities go where the clip levels off.
         """
         n_rows, n_columns = matrix.shape
         n_values = self.value_columns.size

@@ -11,19 +11,25 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from cocoloss.columns.categories import OneHot
 from cocoloss.columns.column_kinds import FROM_DTYPE, ColumnOptions
 from cocoloss.columns.encoder import FloatEncoder, TableEncoder
-from cocoloss.columns.numbers import NumberScaler
 from cocoloss.exceptions import CoCoError
 from cocoloss.number_text import AUTO
 
 
-class _EncoderTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+def _learnt(name: str) -> Any:
+    """Return a fitted attribute that is a part of the encoder."""
+    return property(lambda self: getattr(self.encoder_, name))
+
+
+class _EncoderTransformer(TransformerMixin, BaseEstimator):
     """What both transformers do with their encoder."""
 
     encoder_: TableEncoder | FloatEncoder
     _estimator = ""  # who speaks in messages, where an estimator lets this one read its tables
+
+    n_features_out_ = _learnt("width")
+    column_names_ = _learnt("column_names")
 
     @property
     def n_features_in_(self) -> int:
@@ -36,16 +42,6 @@ class _EncoderTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
         if not self.encoder_.header.all_text:
             raise AttributeError("the table of fit had no names, or not all were strings")
         return np.array(self.encoder_.header.names, dtype=object)
-
-    @property
-    def n_features_out_(self) -> int:
-        """Number of columns of the result."""
-        return self.encoder_.width
-
-    @property
-    def column_names_(self) -> list[str]:
-        """Names of the columns seen in fit, or ``x0, x1, ...``."""
-        return self.encoder_.column_names
 
     @property
     def matched_by_name_(self) -> bool:
@@ -225,47 +221,13 @@ class TablePreprocessor(_EncoderTransformer):
         self.decimal = decimal
         self.day_first = day_first
 
-    @classmethod
-    def from_encoder(cls, encoder: TableEncoder) -> Self:
-        """Return a fitted preprocessor from what one has learnt, with its arguments."""
-        preprocessor = cls(**vars(encoder.options))
-        preprocessor.encoder_ = encoder
-        return preprocessor
-
-    @property
-    def kinds_(self) -> dict[str, str]:
-        """The kind of each column in use."""
-        return self.encoder_.kinds
-
-    @property
-    def forms_(self) -> dict[str, str]:
-        """How text is written where that is not the plain way."""
-        return self.encoder_.forms
-
-    @property
-    def stray_columns_(self) -> list[str]:
-        """Columns of numbers that held other text."""
-        return self.encoder_.stray_columns
-
-    @property
-    def dropped_columns_(self) -> dict[str, str]:
-        """Why the other columns are not in use."""
-        return self.encoder_.dropped_columns
-
-    @property
-    def scaler_(self) -> NumberScaler:
-        """Centre and scale of numbers, dates and durations."""
-        return self.encoder_.scaler
-
-    @property
-    def cycles_(self) -> dict[str, list[str]]:
-        """The cycles of each date."""
-        return self.encoder_.cycles
-
-    @property
-    def one_hots_(self) -> dict[str, OneHot]:
-        """The categories of each boolean and category."""
-        return self.encoder_.one_hots
+    kinds_ = _learnt("kinds")
+    forms_ = _learnt("forms")
+    stray_columns_ = _learnt("stray_columns")
+    dropped_columns_ = _learnt("dropped_columns")
+    scaler_ = _learnt("scaler")
+    cycles_ = _learnt("cycles")
+    one_hots_ = _learnt("one_hots")
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn passes a target
         """Learn kinds, scales and categories.
@@ -344,13 +306,6 @@ class FloatConverter(_EncoderTransformer):
     """
 
     encoder_: FloatEncoder
-
-    @classmethod
-    def from_encoder(cls, encoder: FloatEncoder) -> Self:
-        """Return a fitted converter from what one has learnt."""
-        converter = cls()
-        converter.encoder_ = encoder
-        return converter
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn passes a target
         """Check a table and remember its columns.

@@ -116,11 +116,11 @@ def check_values(y: Tensor, w: Tensor | None, n_classes: int, *, came: object) -
         return
     extremes = torch.aminmax(y)
     if w is None or not w.numel():
-        low, high = torch.stack(extremes).tolist()
+        low, high = _numbers(*extremes)
         lightest = heaviest = 0.0
     else:  # NaN is passed on
         both = [*(extreme.to(w) for extreme in extremes), *torch.aminmax(w)]
-        low, high, lightest, heaviest = torch.stack(both).tolist()
+        low, high, lightest, heaviest = _numbers(*both)
     if low < 0 or high >= n_classes:
         low, high = (int(bound) for bound in extremes)
         raise CoCoError(
@@ -130,6 +130,14 @@ def check_values(y: Tensor, w: Tensor | None, n_classes: int, *, came: object) -
     if not (lightest >= 0 and heaviest < float("inf")):
         assert w is not None
         raise _bad_weight(w, as_tensor(came, "sample_weight"))
+
+
+def _numbers(*scalars: Tensor) -> list[float]:
+    """Return the numbers in tensors of one device: from another than the CPU, all at once."""
+    if scalars[0].device.type == "cpu":
+        return [scalar.item() for scalar in scalars]
+    numbers: list[float] = torch.stack(scalars).tolist()
+    return numbers
 
 
 def _bad_weight(w: Tensor, given: Tensor) -> CoCoError:

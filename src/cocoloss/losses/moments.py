@@ -245,7 +245,7 @@ def differentiable_gradient(
 def _norm_residual(h: Tensor, y: Tensor, w: Tensor | None, G: Tensor) -> Tensor:
     """Return w_i (|h_i|^2 - g_ii), (K, n)."""
     r: Tensor = torch.linalg.vector_norm(h, dim=-1).square_()  # in one pass, unlike a dot product
-    r.sub_(G.diagonal().index_select(0, y.reshape(-1)).view(y.shape))
+    r.sub_(G.diagonal().expand(len(y), -1).gather(1, y))
     return r if w is None else r.mul_(w)
 
 

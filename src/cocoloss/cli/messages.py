@@ -1,16 +1,15 @@
-"""What commands say: notes on standard error, lists that fit on a line, JSON for machines."""
+"""What commands say beside their results: notes on standard error, JSON for machines."""
 
 import json
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
 import click
 
-ALIKE = 30  # characters in which two warnings about the same thing agree
 # What a warning about columns is about -> what to do on a command line that has column options.
 ADVICE = {
     "text": "--categorical COLUMN keeps such a column as a category",
@@ -21,14 +20,13 @@ ADVICE = {
 }
 OTHER_ADVICE = "leave such a column out with --drop"
 LEFT_OUT = ("text", "rare")  # columns about which there is no more to say than that
-SHOWN = 8  # names in a list before "and so many more"
 
 
-def some_of(names: Any) -> str:
-    """Return a list of names that fits on a line."""
-    names = list(map(str, names))
-    rest = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
+def listed(names: Iterable[object]) -> str:
+    """Return names with commas between, cut after a few so that they fit on a line."""
+    from cocoloss._checks import listed as shared  # noqa: PLC0415 - loads numpy, the help does not
+
+    return shared(names, quoted=False)
 
 
 def note(text: str) -> None:
@@ -40,7 +38,7 @@ def note(text: str) -> None:
 def notes_for_warnings(
     *, advice: Mapping[str, str] = MappingProxyType({}), but: Sequence[str] = ()
 ) -> Iterator[None]:
-    """Show warnings as notes, after the work, each once: folds differ in their examples only.
+    """Show warnings as notes, after the work, each once: folds repeat them.
 
     Parameters
     ----------
@@ -53,25 +51,39 @@ def notes_for_warnings(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    texts = []
+    texts: dict[str, None] = {}  # in order of appearance
     for message in (warning.message for warning in caught):
         about = getattr(message, "about", None)
         if about is None:
-            texts.append(str(message))
+            texts[str(message)] = None
         elif about not in but:
             what = getattr(message, "what", str(message))
-            texts.append(f"{what}; {advice.get(about, OTHER_ADVICE)}")
-    alike = {text[:ALIKE]: text for text in reversed(texts)}
-    for text in reversed(alike.values()):
+            texts[f"{what}; {advice.get(about, OTHER_ADVICE)}"] = None
+    for text in texts:
         note(text)
 
 
 def print_json(value: Any) -> None:
     """Print a value for machines; what is not a number is null."""
-    text = json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_as_json(value), indent=2, ensure_ascii=False, allow_nan=False)
     if not can_print(text):
-        text = json.dumps(_plain(value), indent=2, allow_nan=False)
+        text = json.dumps(_as_json(value), indent=2, allow_nan=False)
     click.echo(text)
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value that JSON has."""
+    import numpy as np  # noqa: PLC0415 - heavy
+
+    if isinstance(value, dict):
+        return {str(key): _as_json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_json(item) for item in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _as_json(value.tolist())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
 
 
 def can_print(text: str) -> bool:
@@ -84,7 +96,7 @@ def can_print(text: str) -> bool:
 
 
 @contextmanager
-def printed_somehow() -> Iterator[None]:
+def escaped_output() -> Iterator[None]:
     """Let characters that standard output lacks be escaped rather than end the command."""
     before = getattr(sys.stdout, "errors", None)
     if before is None or not hasattr(sys.stdout, "reconfigure"):
@@ -97,23 +109,14 @@ def printed_somehow() -> Iterator[None]:
         sys.stdout.reconfigure(errors=before)
 
 
-def _plain(value: Any) -> Any:
-    """Return a value that JSON has."""
-    import numpy as np  # noqa: PLC0415 - heavy
-
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
-
-
 def is_terminal() -> bool:
     """Return whether somebody watches standard error."""
     return sys.stderr.isatty()
+
+
+def console() -> Any:
+    """Return where tables are printed; a file or a pipe has no width of its own."""
+    from rich.console import Console  # noqa: PLC0415 - heavy
+
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=160)

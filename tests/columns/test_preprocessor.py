@@ -98,13 +98,8 @@ def test_a_failed_fit_leaves_it_unfitted():
 
 def test_names_can_be_given_to_the_columns_of_an_array():
     preprocessor = TablePreprocessor().fit([[1.0, "u"], [2.0, "v"], [None, "w"]])
-    assert preprocessor.get_feature_names_out(["a", "c"]).tolist() == [
-        "a",
-        "a_missing",
-        "c_u",
-        "c_v",
-        "c_w",
-    ]
+    names = preprocessor.get_feature_names_out(["a", "c"]).tolist()
+    assert names == ["a", "a_missing", "c_u", "c_v", "c_w"]
     with pytest.raises(CoCoError, match="length equal to number of features"):
         preprocessor.get_feature_names_out(["a"])
 
@@ -115,33 +110,84 @@ def test_other_names_than_those_of_fit_are_refused():
         preprocessor.get_feature_names_out(["b"])
 
 
-def is_plain(value):
-    if isinstance(value, np.ndarray):
-        return value.dtype.kind in "iufb" or all(isinstance(item, str) for item in value)
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and is_plain(item) for key, item in value.items())
-    if isinstance(value, list):
-        return all(map(is_plain, value))
-    if hasattr(value, "__dataclass_fields__"):
-        return is_plain(vars(value))
-    return value is None or type(value) in {str, int, float, bool}
-
-
-def test_fitted_state_is_plain():
-    frame = pd.DataFrame(
-        {
-            "number": [1.0, None, 3.0],
-            "category": pd.Categorical([1, 2, 3]),
-            "boolean": [True, False, None],
-            "date": pd.to_datetime(["2020-01-01", "2020-02-05", "2020-03-01"]),
-            "form": ["$1,200", "$3", "?"],
-        }
-    )
-    state = vars(make_preprocessor("auto", "CoCoClassifier").fit(frame))
-    assert {name for name, value in state.items() if not is_plain(value)} == set()
-
-
 def test_the_target_changes_nothing():
     X = np.random.default_rng(0).normal(size=(20, 3))
     without = TablePreprocessor().fit(X).transform(X)
     np.testing.assert_array_equal(TablePreprocessor().fit(X, np.arange(20)).transform(X), without)
+
+
+def test_knows_its_columns_by_number_and_name():
+    frame = pd.DataFrame(
+        {"age": [31, None, 45], "city": ["Bern", "Oslo", "Rome"], "on": [True] * 3}
+    )
+    preprocessor = TablePreprocessor().fit(frame)
+    assert preprocessor.n_features_in_ == 3
+    assert preprocessor.feature_names_in_.tolist() == ["age", "city", "on"]
+    assert preprocessor.feature_names_in_.dtype == object
+    assert preprocessor.n_features_out_ == len(preprocessor.get_feature_names_out()) == 5
+    preprocessor.fit([[1, 2], [3, 4]])
+    assert not hasattr(preprocessor, "feature_names_in_")
+
+
+def test_useless_columns_are_dropped_silently_and_say_why():
+    frame = pd.DataFrame(
+        {
+            "number": [1.0, 2.0, np.nan],
+            "same number": [1.0, 2.0, np.nan],
+            "constant": 7,
+            "empty": np.nan,
+            "infinite": np.inf,
+            "nothing": None,
+            "word": ["x", "y", "z"],
+            "same word": pd.Categorical(["x", "y", "z"]),
+            "one word": "x",
+            "no word": pd.Categorical([None] * 3, categories=["x"]),
+            "truth": True,
+        }
+    )
+    preprocessor = TablePreprocessor().fit(frame)
+    assert preprocessor.kinds_ == {"number": "number", "word": "category"}
+    assert preprocessor.dropped_columns_ == {
+        "same number": "duplicate of 'number'",
+        "constant": "constant",
+        "empty": "no value",
+        "infinite": "no finite value",
+        "nothing": "no value",
+        "same word": "duplicate of 'word'",
+        "one word": "constant",
+        "no word": "no value",
+        "truth": "constant",
+    }
+
+
+@pytest.mark.parametrize("first", ["day", "date"])
+def test_a_date_is_no_duplicate_of_the_number_of_its_day(first):
+    day = np.arange(60) * 9.0
+    date = pd.Timestamp("1970-01-01") + pd.to_timedelta(day, "D")
+    frame = pd.DataFrame({"day": day, "date": date, "same": date})
+    frame = frame[sorted(frame, key=lambda name: name != first)]
+    preprocessor = TablePreprocessor().fit(frame)
+    assert preprocessor.dropped_columns_ == {"same": "duplicate of 'date'"}
+    assert {"date_weekday_sin", "date_month_cos"} < set(preprocessor.get_feature_names_out())
+
+
+def test_columns_of_equal_statistics_are_no_duplicates():
+    X = np.array([[1.0, 5.0], [2.0, 4.0], [3.0, 3.0], [4.0, 2.0], [5.0, 1.0]])
+    assert TablePreprocessor().fit(X).dropped_columns_ == {}
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[1.0, np.nan], [1.0, np.nan]], r"learn from: 'x0' \(constant\); 'x1' \(no value\)$"),
+        (np.ones((1, 1)), "no column is left to learn from, as there is but one sample: 'x0'"),
+        (np.ones((3, 500)), r"'x7' \(constant\) and 492 more$"),
+        (
+            [[f"note number {i}"] for i in range(40)],
+            "no column is left.*nearly every value differs",
+        ),
+    ],
+)
+def test_a_table_of_useless_columns_is_refused(X, message):
+    with pytest.raises(CoCoError, match=message):
+        TablePreprocessor().fit(X)

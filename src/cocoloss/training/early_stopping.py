@@ -1,4 +1,4 @@
-"""What training leaves behind: the best of each model so far."""
+"""Early stopping: the best parameters of each model so far, and which models still improve."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,6 +78,10 @@ class BestSoFar:
         self.epochs[active[better]] = epoch
         self._parameters[active[better]] = network.parameters[torch.from_numpy(better)]
         self._buffers[active[better]] = network.buffers[torch.from_numpy(better)]
+
+    def improving(self, active: NDArray[np.int64], epoch: int, patience: int) -> NDArray[np.int64]:
+        """Return positions of the active models that got better within the last epochs."""
+        return np.flatnonzero(epoch - self.epochs[active] < patience)
 
     def outcome(
         self, network: Weighty, active: NDArray[np.int64], curves: Sequence[Sequence[float]]

@@ -1,15 +1,16 @@
-"""Tables of results, wide or long, as one matrix of scores with names."""
+"""Tables of scores, wide or long, as one matrix with names; what becomes of missing results."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cocoloss._checks import as_float_array
+from cocoloss._checks import as_float_array, check_option, counted, listed
 from cocoloss.exceptions import CoCoError
 from cocoloss.stats._scores import Floats, mean_scores
 
@@ -107,7 +108,7 @@ def _from_array(scores: Any) -> ScoreTable:
     if values.ndim != 2:
         raise CoCoError(
             f"scores must have one row per dataset and one column per model, but has shape "
-            f"{values.shape}; for folds, give a frame with the columns {_listed(LONG)}, 'fold'"
+            f"{values.shape}; for folds, give a frame with the columns {listed(LONG)}, 'fold'"
         )
     datasets = tuple(f"dataset {i}" for i in range(1, len(values) + 1))
     return ScoreTable(datasets, tuple(f"model {j}" for j in range(1, values.shape[1] + 1)), values)
@@ -118,8 +119,8 @@ def _from_wide(frame: Any) -> ScoreTable:
     if "model" in present or "score" in present:
         missing = [name for name in LONG if name not in present]
         raise CoCoError(
-            f"a long table has the columns {_listed(LONG)}, but {_listed(missing)} is missing; the "
-            f"columns are {_listed(frame.columns)}"
+            f"a long table has the columns {listed(LONG)}, but {listed(missing)} is missing; the "
+            f"columns are {listed(frame.columns)}"
         )
     if "dataset" in present:
         frame = frame.set_index("dataset")
@@ -154,7 +155,7 @@ def _from_long(frame: Any) -> ScoreTable:
     values = np.full((fold_of.max(initial=-1) + 1, len(models)), np.nan)
     values[fold_of, model_of] = scores
     names = _names(datasets, "dataset"), _names(models, "model")
-    if not with_folds:
+    if not with_folds or frame.empty:
         return ScoreTable(*names, values)
     owner = np.empty(len(values), dtype=np.intp)  # the dataset of each fold
     owner[fold_of] = dataset_of
@@ -177,11 +178,10 @@ def _refuse_duplicates(frame: Any, keys: list[str]) -> None:
         cell = frame[again].iloc[0]
         where = ", ".join(f"{key} '{cell[key]}'" for key in keys)
         hint = "number all repeats as folds" if "fold" in keys else "add a column 'fold'"
-        n = int(again.sum())
-        raise CoCoError(
-            f"{n} score{' repeats an earlier one' if n == 1 else 's repeat earlier ones'}, the "
-            f"first for {where}; {hint}, or leave the repeats out"
+        repeats = counted(
+            int(again.sum()), "score repeats an earlier one", "scores repeat earlier ones"
         )
+        raise CoCoError(f"{repeats}, the first for {where}; {hint}, or leave the repeats out")
 
 
 def _numbers(column: Any, what: str, rows: Any) -> Floats:
@@ -203,11 +203,115 @@ def _names(labels: Iterable[Any], what: str) -> tuple[str, ...]:
     if twice:
         remedy = "; for several scores each, give a long table with folds"
         raise CoCoError(
-            f"{what} names must differ, but these come twice: {_listed(twice)}"
+            f"{what} names must differ, but these come twice: {listed(twice)}"
             f"{remedy if what == 'dataset' else ''}"
         )
     return names
 
 
-def _listed(names: Iterable[Any]) -> str:
-    return ", ".join(repr(name) for name in names)
+@dataclass(frozen=True)
+class CompleteTable:
+    """A table without gaps, and what was done to make it so.
+
+    Attributes
+    ----------
+    table : ScoreTable
+        Its scores hold no NaN; its folds may, for models that are filled in.
+    dropped : tuple of str
+        Datasets that were left out.
+    filled : tuple of (dataset, model)
+        Cells without a result that now hold the worst of all scores, which is infinite.
+    """
+
+    table: ScoreTable
+    dropped: tuple[str, ...] = ()
+    filled: tuple[tuple[str, str], ...] = ()
+
+
+def complete(
+    table: ScoreTable, policy: str = "raise", *, higher_is_better: bool = True
+) -> CompleteTable:
+    """Apply a policy for missing results.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        With NaN where there is no result.
+    policy : {"raise", "drop_datasets", "worst"}
+        - "raise": refuse, and name the cells;
+        - "drop_datasets": compare on the datasets that every model has a result on;
+        - "worst": a model without a result comes last on that dataset, behind all that have one.
+    higher_is_better : bool
+        Whether a large score is a good one.
+
+    Raises
+    ------
+    CoCoError
+        If results are missing and the policy does not allow it, or leaves too little.
+
+    Examples
+    --------
+    >>> from cocoloss.stats import complete, read_scores
+    >>> table = read_scores({"a": [0.9, 0.8, 0.7], "b": [0.7, None, 0.6]})
+    >>> complete(table, "drop_datasets").dropped
+    ('1',)
+    """
+    check_option(policy, "missing", POLICIES)
+    missing = np.isnan(table.scores)
+    if not missing.any():
+        return CompleteTable(table)
+    return POLICIES[policy](table, missing, -np.inf if higher_is_better else np.inf)
+
+
+def _refuse(table: ScoreTable, missing: NDArray[np.bool_], _worst: float) -> CompleteTable:
+    cells = [
+        f"{model!r} on {dataset!r}{_folds_missing(table, dataset, model)}"
+        for dataset, model in _cells(table, missing)
+    ]
+    raise CoCoError(
+        f"{counted(len(cells), 'result is', 'results are')} missing: "
+        f"{listed(cells, quoted=False, separator='; ')}. Run what is missing, or set `missing` to "
+        f"drop_datasets (compare on complete datasets only) or worst (a model without a result "
+        f"comes last)"
+    )
+
+
+def _folds_missing(table: ScoreTable, dataset: str, model: str) -> str:
+    """Say how many folds a result lacks, if it has some."""
+    if table.folds is None:
+        return ""
+    folds = table.folds[table.datasets.index(dataset)][:, table.models.index(model)]
+    n_missing = int(np.isnan(folds).sum())
+    return f" ({n_missing} of {len(folds)} folds)" if n_missing < len(folds) else ""
+
+
+def _drop(table: ScoreTable, missing: NDArray[np.bool_], _worst: float) -> CompleteTable:
+    incomplete: NDArray[np.bool_] = np.asarray(missing.any(axis=1))
+    if np.sum(~incomplete) < 2:
+        worst = int(missing.sum(axis=0).argmax())
+        raise CoCoError(
+            f"{int(incomplete.sum())} of {len(incomplete)} datasets lack the result of some model, "
+            f"which leaves too few to compare on; leave out the model that lacks most, "
+            f"{table.models[worst]!r} ({int(missing[:, worst].sum())} missing), or set "
+            f"`missing` to worst (a model without a result comes last)"
+        )
+    dropped = tuple(table.datasets[i] for i in np.flatnonzero(incomplete))
+    return CompleteTable(table.rows(~incomplete), dropped=dropped)
+
+
+def _fill(table: ScoreTable, missing: NDArray[np.bool_], worst: float) -> CompleteTable:
+    for axis, names, what in ((0, table.models, "model"), (1, table.datasets, "dataset")):
+        empty = missing.all(axis=axis)
+        if empty.any():
+            raise CoCoError(f"{what} {names[int(empty.argmax())]!r} has no result; leave it out")
+    filled = replace(table, scores=np.where(missing, worst, table.scores))
+    return CompleteTable(filled, filled=tuple(_cells(table, missing)))
+
+
+def _cells(table: ScoreTable, missing: NDArray[np.bool_]) -> list[tuple[str, str]]:
+    return [(table.datasets[i], table.models[j]) for i, j in np.argwhere(missing)]
+
+
+POLICIES: Mapping[str, Callable[[ScoreTable, NDArray[np.bool_], float], CompleteTable]] = (
+    MappingProxyType({"raise": _refuse, "drop_datasets": _drop, "worst": _fill})
+)
