@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from cocoloss.geometry import similarity
 from cocoloss.losses import CoCoLoss, coco
-from cocoloss.losses.pairwise import gram_is_cheaper
+from cocoloss.losses.moments import gram_is_cheaper
 from timing import interleaved, machine, readable, save, show
 
 SIZES = (8, 64, 256, 512, 1024, 2048, 4096, 8192, 65_536, 1_000_000)

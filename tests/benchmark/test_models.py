@@ -5,20 +5,23 @@ import sys
 import numpy as np
 import pytest
 import torch
-from optuna.trial import FixedTrial
 from sklearn.datasets import load_iris, load_wine, make_classification
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.svm import SVC
 
 from cocoloss import CoCoClassifier
 from cocoloss.benchmark import models
-from cocoloss.benchmark.fitting import fit_folds
-from cocoloss.benchmark.folds import stratified_folds
-from cocoloss.benchmark.models import MODELS, find_model, tempered_coco
-from cocoloss.benchmark.own_models import model_from_text, own_model
-from cocoloss.benchmark.spaces import suggest_forest
+from cocoloss.benchmark.evaluation import fit_folds
+from cocoloss.benchmark.models import (
+    MODELS,
+    find_model,
+    own_model,
+)
 from cocoloss.estimators.base import BaseNetworkClassifier
+from cocoloss.estimators.classifiers import ObjectiveClassifier
+from cocoloss.estimators.objective import CoCo
 from cocoloss.exceptions import CoCoError
+from cocoloss.tables import stratified_folds
 from oracles import printed_balanced_coco, value_and_grad
 from spies import note_which_batches_are_pairs
 
@@ -41,12 +44,7 @@ def test_every_model_learns(name, monkeypatch):
     ((model, seconds),) = fit_folds(kind, params, X, y, folds, seed=0)
     assert balanced_accuracy_score(y[folds[0].test], model.predict(X[folds[0].test])) > 0.8
     assert seconds > 0
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_networks_are_known_as_such(name):
-    model = MODELS[name].make(4, 3, {}, 0)
-    assert MODELS[name].neural == isinstance(model, BaseNetworkClassifier)
+    assert kind.neural == isinstance(model, BaseNetworkClassifier)
 
 
 @pytest.mark.parametrize("name", ["coco", "coco-plain", "coco-balanced", "dr", "ce"])
@@ -76,13 +74,6 @@ def test_dot_regression_on_the_sphere_knows_three_classes(iris):
         return balanced_accuracy_score(iris[1], model.predict(iris[0]))
 
     assert score("dr-sphere") > 0.95 > score("dr")
-
-
-@pytest.mark.parametrize("d", [1, 7, 49, 100])
-def test_a_forest_looks_at_as_many_columns_as_were_chosen(d):
-    for chosen in range(1, d + 1):
-        params = suggest_forest(FixedTrial({"max_features": chosen}), 500, d, 2)
-        assert MODELS["rf"].make(d, 2, params, 0).max_features == chosen
 
 
 def test_trials_are_ten_times_the_printed_items():
@@ -144,7 +135,7 @@ def test_every_baseline_has_a_weighted_form():
 def test_the_mixture_has_plain_and_balanced_at_its_marks(exponent, loss, iris):
     X, y = iris[0][:120], iris[1][:120]  # 50, 50, 20
     options = SMALL | {"n_members": 1, "random_state": 0, "early_stopping": False}
-    mixed = tempered_coco(exponent)(**options).fit(X, y)
+    mixed = ObjectiveClassifier(objective=CoCo(balance=exponent), **options).fit(X, y)
     known = CoCoClassifier(loss=loss, **options).fit(X, y)
     np.testing.assert_array_equal(mixed.parameters_, known.parameters_)
 
@@ -167,9 +158,9 @@ def test_the_printed_balanced_loss_is_the_formula_as_printed():
     priors = np.bincount(y) / 12
     g = [[1 if i == j else -1 / 2 for j in range(3)] for i in range(3)]
     expected, gradient = value_and_grad(printed_balanced_coco, h, y, g, priors)
-    model = MODELS["coco-balanced-printed"].make(4, 3, {}, 0)
-    loss = model._make_loss(3, 4, 0)  # noqa: SLF001
-    weights = torch.tensor(model._loss_weights(y, np.ones(12)))  # noqa: SLF001
+    objective = MODELS["coco-balanced-printed"].make(4, 3, {}, 0).make_objective()
+    loss = objective.make_loss(3, 4, 0)
+    weights = torch.tensor(objective.loss_weights(y, np.ones(12)))
     value = loss(h, torch.tensor(y), sample_weight=weights)
     (found,) = torch.autograd.grad(value, h)
     # Weights are (3 pi)^-1/2, of which Adam notices nothing: a third of the printed loss.
@@ -240,8 +231,7 @@ def own_module(tmp_path, monkeypatch):
 
 
 def test_an_own_model_is_found_in_the_current_folder(own_module):
-    name, kind = model_from_text("mine=my_models:linear")
-    assert name == "mine"
+    kind = own_model("mine", "my_models:linear")
     assert kind.n_hyperparameters == 1
     assert not kind.neural
     made = kind.make(4, 3, {"alpha": 0.5}, 11)
@@ -270,25 +260,23 @@ def test_a_space_beside_the_factory_serves_too(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("place", "message"),
     [
-        ("mine", "is given as name=package.module:factory, not 'mine'"),
-        ("=a:b", "is given as name=package.module:factory"),
-        ("mine=my_models", "'mine' .my_models. must have the form package.module:factory"),
-        ("mine=nowhere.at_all:f", "'mine' .* there is no module 'nowhere'; install it"),
-        ("mine=my_models:linaer", "'mine' .* my_models has no 'linaer'"),
-        ("mine=my_models:broken", "'mine' .* could not be made: OSError: no licence"),
-        ("mine=my_models:ill_spaced", "search_space failed: TypeError: it must return a dict"),
+        ("my_models", "'mine' .my_models. must have the form package.module:factory"),
+        ("nowhere.at_all:f", "'mine' .* there is no module 'nowhere'; install it"),
+        ("my_models:linaer", "'mine' .* my_models has no 'linaer'"),
+        ("my_models:broken", "'mine' .* could not be made: OSError: no licence"),
+        ("my_models:ill_spaced", "search_space failed: TypeError: it must return a dict"),
         (
-            "mine=my_models:ill_named",
+            "my_models:ill_named",
             "'mine' .* search_space failed: AttributeError: .*suggest_real",
         ),
-        ("mine=my_models:seven", "'mine' .* with fit and predict, but gave int"),
+        ("my_models:seven", "'mine' .* with fit and predict, but gave int"),
     ],
 )
-def test_an_own_model_that_cannot_be_is_named(own_module, text, message):
+def test_an_own_model_that_cannot_be_is_named(own_module, place, message):
     with pytest.raises(CoCoError, match=message):
-        model_from_text(text)
+        own_model("mine", place)
 
 
 def test_a_failure_inside_an_own_model_names_it(tmp_path, monkeypatch, iris):

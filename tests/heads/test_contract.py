@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import simplex_frame
 from cocoloss.heads import CentroidHead, GaussianHead, ReadoutHead
+from cocoloss.heads.fitted import head_from_state
 
 Q, C = 3, 3
 PROTOTYPES = simplex_frame(C, Q, random_state=0)
@@ -185,36 +187,6 @@ def test_decides_between_two_classes_by_the_log_odds_of_the_second(head):
 
 
 @every_head
-def test_says_which_class_has_no_weight(head):
-    X, y = table()
-    with pytest.raises(CoCoError, match="every row of class 2 has zero sample_weight"):
-        clone(head).fit(X, y, y != 2)
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [([1.0], "shape"), (-np.ones(60), "not negative"), (np.full(60, np.nan), "finite")],
-)
-def test_refuses_weights_that_are_none(weights, message):
-    with pytest.raises(CoCoError, match=message):
-        CentroidHead().fit(*table(), weights)
-
-
-@pytest.mark.parametrize(
-    ("priors", "message"),
-    [("flat", "'uniform', 'empirical'"), ([0.5, 0.5], "2 values for 3"), ([1, 1, 1], "sum to one")],
-)
-def test_refuses_priors_that_are_none(priors, message):
-    with pytest.raises(CoCoError, match=message):
-        CentroidHead(priors=priors).fit(*table())
-
-
-def test_refuses_a_single_class():
-    with pytest.raises(CoCoError, match="at least two classes"):
-        GaussianHead().fit(np.eye(3), ["a", "a", "a"])
-
-
-@every_head
 def test_a_stranger_scores_higher(head):
     X, y = table(spread=0.1)
     head = clone(head).fit(X, y)
@@ -313,8 +285,25 @@ def test_survives_pickling_as_a_few_plain_arrays(head):
     stored = pickle.dumps(head)
     assert len(stored) < 4000
     np.testing.assert_array_equal(pickle.loads(stored).predict_proba(X), head.predict_proba(X))  # noqa: S301
-    fitted = {k: v for k, v in vars(head).items() if k.endswith("_") and not k.startswith("_")}
-    assert {type(v) for v in fitted.values()} <= {np.ndarray, float, int, str}
+    assert {type(v) for v in vars(head.fitted_).values()} <= {np.ndarray, float, int, str}
+
+
+@every_head
+def test_what_was_learnt_is_a_value_that_knows_the_classes_by_position(head):
+    X, y = table()
+    words = np.array(["ant", "bee", "cat"])[y]
+    head = clone(head).fit(X, words).calibrate(X, words)
+    fitted = head_from_state(head.fitted_.to_state())
+    assert type(fitted) is type(head.fitted_)
+    assert (fitted.n_classes, fitted.n_features) == (C, Q)
+    np.testing.assert_array_equal(head.classes_[fitted.predict(X)], head.predict(X))
+    for method in (
+        *("predict_proba", "predict_log_proba", "decision_function"),
+        *("log_likelihood", "outlier_score"),
+    ):
+        np.testing.assert_array_equal(getattr(fitted, method)(X), getattr(head, method)(X))
+    with pytest.raises(FrozenInstanceError):
+        fitted.temperature = 2.0
 
 
 @every_head
@@ -322,8 +311,9 @@ def test_blocks_of_rows_do_not_show(head, monkeypatch):
     X, y = table(n=500)
     whole = clone(head).fit(X, y)
     expected = whole.predict_proba(X)
-    monkeypatch.setattr("cocoloss.heads._rows.BLOCK_NUMBERS", 1)
-    monkeypatch.setattr("cocoloss.heads._rows.MIN_BLOCK_ROWS", 7)
+    for module in ("cocoloss.heads.fitted", "cocoloss.metrics.scatter"):
+        monkeypatch.setattr(f"{module}.BLOCK_NUMBERS", 1)
+        monkeypatch.setattr(f"{module}.MIN_BLOCK_ROWS", 7)
     np.testing.assert_allclose(whole.predict_proba(X), expected, rtol=1e-10)
     np.testing.assert_allclose(clone(head).fit(X, y).predict_proba(X), expected, rtol=1e-8)
 
@@ -340,3 +330,25 @@ def test_memory_beyond_the_rows_is_bounded(head):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 40e6  # all deviations at once would be 160 MB in float64
+
+
+X60, Y60 = table()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "y", "weights", "message"),
+    [
+        ({}, Y60, [1.0], "shape"),
+        ({}, Y60, -np.ones(60), "not negative"),
+        ({}, Y60, np.full(60, np.nan), "finite"),
+        ({}, Y60, Y60 != 2, "every row of class 2 has zero sample_weight"),
+        ({}, np.zeros(60), None, "at least two classes"),
+        ({"priors": "flat"}, Y60, None, "'uniform', 'empirical'"),
+        ({"priors": [0.5, 0.5]}, Y60, None, "2 values for 3"),
+        ({"priors": [1, 1, 1]}, Y60, None, "sum to one"),
+    ],
+)
+def test_refuses_what_it_cannot_learn_from(parameters, y, weights, message):
+    for head in (GaussianHead(**parameters), CentroidHead(**parameters)):
+        with pytest.raises(CoCoError, match=message):
+            head.fit(X60, y, weights)

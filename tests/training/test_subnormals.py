@@ -9,7 +9,7 @@ import torch
 from cocoloss.losses import CoCoLoss
 from cocoloss.networks import LockstepMLP
 from cocoloss.training import FlatAdamW, Schedule, TrainingData, train, trainer
-from cocoloss.training.subnormals import flushed_subnormals
+from cocoloss.training.trainer import flushed_subnormals
 
 SMALLEST_NORMAL = torch.finfo(torch.float32).tiny
 

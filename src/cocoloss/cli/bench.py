@@ -4,16 +4,103 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
-from cocoloss.cli import bench_texts, options, saying
-from cocoloss.cli.bench_report import name_option, report
-from cocoloss.cli.bench_spec import SpecFile, spec_file
+from cocoloss.cli import messages, options
 from cocoloss.exceptions import CoCoError
 
+if TYPE_CHECKING:
+    from cocoloss.benchmark.spec import Spec
+
 NEEDED = {"sqlalchemy": "SQLAlchemy", "distributed": "dask", "optuna": "optuna"}
+
+
+name_option = click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="BENCHMARK",
+    help="Only this one of the store's benchmarks, as `bench status` calls it: NAME, or NAME@HASH "
+    "where two have one name; repeatable. All if left out.",
+)
+experiments_option = click.option(
+    "--experiments",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Where the file of an experiment of your own lies, if neither beside the spec nor in the "
+    "current folder; repeatable.",
+)
+
+
+class SpecFile(NamedTuple):
+    """A spec, what the user changes of it, and where its results are kept."""
+
+    spec: Path
+    store: str | None
+    models: tuple[str, ...]
+    data: str | None
+    datasets: tuple[str, ...]
+    time_limit: str | None
+    experiments: tuple[Path, ...] = ()
+
+    def read(self) -> "Spec":
+        """Return the spec with the changes."""
+        from cocoloss.benchmark.runner import find_own_models_here  # noqa: PLC0415
+        from cocoloss.benchmark.spec import check_seconds, load_spec  # noqa: PLC0415
+
+        own = {}
+        for text in self.models:
+            name, equals, place = text.partition("=")
+            if not equals or not name:
+                raise click.UsageError(f"--model takes NAME=MODULE:FACTORY, not {text!r}")
+            own[name] = place
+        limit = self.time_limit
+        seconds = None if limit is None else check_seconds(limit, "--time-limit")
+        find_own_models_here()
+        return load_spec(self.spec, experiments=self.experiments).changed(
+            datasets=self.datasets, own=own, seconds_per_task=seconds, source=self.data
+        )
+
+    def where(self, spec: "Spec") -> str:
+        """Return where the results are kept."""
+        file = spec.name.replace("/", "-").replace("\\", "-")  # which would name a folder
+        return self.store or f"{file}.sqlite"
+
+
+spec_file = options.packed(  # SPEC, and what changes it
+    "asked",
+    SpecFile,
+    [
+        click.argument("spec", type=click.Path(path_type=Path)),
+        click.option(
+            "--store",
+            metavar="FILE|URL",
+            help="Where results are kept: a SQLite file, or postgresql://user@host/name. "
+            "NAME.sqlite in the current folder, after the spec's name, if left out.",
+        ),
+        click.option(
+            "--model",
+            "models",
+            multiple=True,
+            metavar="NAME=MODULE:FACTORY",
+            help="A model of your own, such as mine=my_models:make_forest; repeatable.",
+        ),
+        click.option(
+            "--data",
+            metavar="SOURCE",
+            help="Read the tables from here instead: folder:PATH, file:PATH#TARGET, sklearn or "
+            "openml-cc18.",
+        ),
+        click.option(
+            "--dataset", "datasets", multiple=True, metavar="NAME", help="Only this; repeatable."
+        ),
+        click.option("--time-limit", metavar="TIME", help="For each task, such as 90, 15m or 2h."),
+        experiments_option,
+    ],
+)
 
 
 @click.group()
@@ -26,9 +113,6 @@ def bench() -> None:
     cocoloss bench status accuracy-smoke.sqlite
     cocoloss bench report accuracy-smoke.sqlite --out report
     """
-
-
-bench.add_command(report)
 
 
 def store_argument(command: Any) -> Any:
@@ -61,8 +145,8 @@ def run(
     cut the same command goes on. Keys of the spec file are explained in docs/benchmark.md.
 
     The exit status is 0 if all tasks of the benchmark are done, 3 if some of them failed or took
-    too long, in this run or before, 130 after Ctrl-C, 2 for a slip on the command line and 1 for
-    anything else that stops it.
+    too long, in this run or before, 130 after Ctrl-C, 143 after SIGTERM, 2 for a slip on the
+    command line and 1 for anything else that stops it.
 
     \b
     cocoloss bench run paper/accuracy-smoke.toml --workers 4
@@ -71,14 +155,9 @@ def run(
         --store postgresql://me@db.example.org/bench
     """
     _check_installed()
-    from cocoloss.benchmark.failures import failures_of  # noqa: PLC0415 - heavy
-    from cocoloss.benchmark.plan import remainder  # noqa: PLC0415
-    from cocoloss.benchmark.session import (  # noqa: PLC0415
-        Session,
-        default_workers,
-        look,
-        store_if_used,
-    )
+    from cocoloss.benchmark.plan import failures_of, remainder  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.runner import Session, default_workers, look, store_if_used  # noqa: PLC0415
+    from cocoloss.cli import bench_texts  # noqa: PLC0415
 
     if scheduler is not None and workers is not None:
         raise click.UsageError("--workers starts workers here, --scheduler uses others; give one")
@@ -86,7 +165,7 @@ def run(
     described = asked.read()
     where = asked.where(described)
     made, tables = look(described, on_table=bench_texts.say_table)
-    with store_if_used(where) as opened, _stopped_cleanly():
+    with store_if_used(where) as opened, _stopped_by_sigterm() as killed:
         left = remainder(made, opened, retry_failed=retry_failed)
         session = Session(made, left, opened, tables)
         bench_texts.say_left_out(made)
@@ -99,7 +178,8 @@ def run(
             )
         except KeyboardInterrupt:
             progress.close()
-            bench_texts.say_how_to_go_on(ctx, session)
+            bench_texts.say_how_to_go_on(session)
+            ctx.exit(bench_texts.TERMINATED if killed else bench_texts.INTERRUPTED)
         finally:
             progress.close()
         pairs = {(unit.model, unit.dataset) for unit in made.units}
@@ -124,8 +204,9 @@ def plan(asked: SpecFile, workers: int | None, as_json: bool) -> None:
     """
     _check_installed()
     from cocoloss.benchmark.plan import remainder  # noqa: PLC0415 - heavy
-    from cocoloss.benchmark.session import default_workers, look  # noqa: PLC0415
+    from cocoloss.benchmark.runner import default_workers, look  # noqa: PLC0415
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
+    from cocoloss.cli import bench_texts  # noqa: PLC0415
 
     described = asked.read()
     where = asked.where(described)
@@ -142,7 +223,7 @@ def plan(asked: SpecFile, workers: int | None, as_json: bool) -> None:
             | {"seconds": left.seconds_of(u)}
             for u in made.units
         ]
-        saying.print_json(
+        messages.print_json(
             {
                 "name": described.name,
                 "spec_hash": described.hash,
@@ -178,9 +259,9 @@ def status(store: str, with_failures: bool, as_json: bool) -> None:
     _check_installed()
     from dataclasses import asdict  # noqa: PLC0415
 
-    from cocoloss.benchmark.failures import failures_of  # noqa: PLC0415 - heavy
-    from cocoloss.benchmark.status import status_of  # noqa: PLC0415
+    from cocoloss.benchmark.plan import failures_of, status_of  # noqa: PLC0415 - heavy
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
+    from cocoloss.cli import bench_texts  # noqa: PLC0415
 
     with Store(store, create=False) as opened:
         found = status_of(opened)
@@ -188,7 +269,7 @@ def status(store: str, with_failures: bool, as_json: bool) -> None:
             for one in found:
                 one["failures"] = list(map(asdict, failures_of(opened, one["spec_hash"])))
     if as_json:
-        saying.print_json(found)
+        messages.print_json(found)
         return
     if not found:
         click.echo(f"{store} is empty: no benchmark was run yet")
@@ -206,12 +287,57 @@ def status(store: str, with_failures: bool, as_json: bool) -> None:
 def export(store: str, out: Path, tasks: bool, names: tuple[str, ...]) -> None:
     """Write results as CSV or Parquet: a line per dataset, model and fold."""
     _check_installed()
-    from cocoloss.benchmark import export as exporting  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.export import export as write_export  # noqa: PLC0415 - heavy
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
 
     with Store(store, create=False) as opened:
-        lines = exporting.export(opened, out, tasks=tasks, names=names)
+        lines = write_export(opened, out, tasks=tasks, names=names)
     click.echo(f"wrote {out}: {lines:,} results")
+
+
+@bench.command()
+@store_argument
+@options.out_option("FOLDER", required=True, help="Where to write; made if it is not there.")
+@name_option
+@click.option(
+    "--missing",
+    type=click.Choice(["drop_datasets", "worst"]),
+    default="drop_datasets",
+    show_default=True,
+    help="Where a model has no result: leave the dataset out, or count the model as the worst.",
+)
+@experiments_option
+@options.json_option
+def report(
+    store: str,
+    out: Path,
+    names: tuple[str, ...],
+    missing: str,
+    experiments: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """Write the report of a store, running or finished.
+
+    FOLDER/index.html has tables that sort, critical-difference diagrams, every dataset with its
+    folds, and what is missing and why; it needs no network. Beside it the same as Markdown, LaTeX
+    and JSON, all scores as CSV, and the diagrams as SVG, PNG and PDF. Experiments of your own and
+    ranks to set beside (printed.py) are found in the current folder, or by --experiments.
+
+    \b
+    cocoloss bench report accuracy-smoke.sqlite --out report
+    cocoloss bench report convergence.sqlite --out report --experiments paper
+    """
+    from cocoloss.benchmark.store import Store  # noqa: PLC0415 - heavy
+    from cocoloss.report.bench_report import write_bench_report  # noqa: PLC0415
+
+    with Store(store, create=False) as opened:
+        written = write_bench_report(
+            opened, out, names=names, missing=missing, experiments=experiments
+        )
+    if as_json:
+        messages.print_json({"page": str(written[-1]), "files": [str(path) for path in written]})
+        return
+    click.echo(f"wrote {written[-1]} and {len(written) - 1} files beside it; open it in a browser")
 
 
 @bench.command()
@@ -224,7 +350,7 @@ def merge(sources: tuple[str, ...], into: str) -> None:
     If one of them cannot be read, nothing is written.
     """
     _check_installed()
-    from cocoloss.benchmark.merge import merge_into  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.export import merge_into  # noqa: PLC0415 - heavy
 
     for source, merged in zip(sources, merge_into(into, sources), strict=True):
         click.echo(f"{source}: {merged.after - merged.before:,} new, {merged.after:,} in all")
@@ -239,22 +365,24 @@ def _check_installed() -> None:
 
 
 def _progress(*, quiet: bool) -> Any:
-    from cocoloss.benchmark.progress import LineProgress, LiveProgress  # noqa: PLC0415
+    from cocoloss.cli.bench_texts import LineProgress, LiveProgress  # noqa: PLC0415
 
-    if saying.is_terminal() and not quiet:
+    if messages.is_terminal() and not quiet:
         return LiveProgress()
     return LineProgress(lambda line: click.echo(line, err=True))
 
 
 @contextmanager
-def _stopped_cleanly() -> Iterator[None]:
-    """Treat an ending cluster job (SIGTERM) like Ctrl-C."""
+def _stopped_by_sigterm() -> Iterator[list[int]]:
+    """Stop at the end of a cluster job (SIGTERM) as at Ctrl-C, and remember that it came."""
+    killed: list[int] = []
 
-    def stop(*_: object) -> NoReturn:
+    def stop(number: int, _frame: object) -> NoReturn:
+        killed.append(number)
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
-        yield
+        yield killed
     finally:
         signal.signal(signal.SIGTERM, before)

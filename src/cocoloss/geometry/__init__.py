@@ -1,4 +1,7 @@
-"""Where the classes should sit: target similarities, class vectors, and what R^q has room for."""
+"""Where the classes should sit: target similarities, class vectors, and what R^q has room for.
+
+Neither data nor networks are known here.
+"""
 
 from cocoloss.geometry.etf import etf_distance
 from cocoloss.geometry.frames import packing_frame, simplex_frame

@@ -1,6 +1,7 @@
 """Classifiers on embeddings: arrays in, classes, probabilities and outlier scores out.
 
-Names are loaded when they are first used: what only answers does without scikit-learn.
+How an embedding came about is not known here. Names are loaded when they are first used: what only
+predicts, :mod:`cocoloss.heads.fitted`, does without scikit-learn.
 """
 
 from typing import TYPE_CHECKING

@@ -1,10 +1,11 @@
 """What every head shares in learning: labelled rows, priors, and the temperature that fits them.
 
-What it answers afterwards is the business of :mod:`cocoloss.heads.answers`.
+What has been learnt, and predicting from it, is the business of :mod:`cocoloss.heads.fitted`.
 """
 
-from abc import abstractmethod
-from typing import Any, Self
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,28 +15,60 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cocoloss._checks import as_array, check_option, check_priors, check_weights
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads._rows import LabelledRows
-from cocoloss.heads.answers import BayesAnswers
+from cocoloss.heads.fitted import FittedHead
 from cocoloss.heads.temperature import fit_temperature
 
 Priors = str | ArrayLike
 PRIORS = ("uniform", "empirical")
+FLOOR = 1e-2  # smallest variance a head believes in, relative to the embedding's own
 
 
-class EmbeddingHead(ClassifierMixin, BayesAnswers, BaseEstimator):
-    r"""A classifier on embeddings that answers with Bayes' rule.
+class LabelledRows(NamedTuple):
+    """Training rows of positive weight."""
+
+    X: NDArray[Any]  # (n, q), float32 or float64
+    codes: NDArray[np.intp]  # (n,), positions in classes_
+    weights: NDArray[np.float64]  # (n,)
+    masses: NDArray[np.float64]  # (C,), summed weights per class, all positive
+
+
+def learnt(name: str) -> Any:
+    """Return a property that is a part of ``fitted_``; setting it makes another value of that."""
+
+    def change(head: "EmbeddingHead", value: Any) -> None:
+        head.fitted_ = replace(head.fitted_, **{name: value})
+
+    return property(lambda head: getattr(head.fitted_, name), change)
+
+
+class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
+    r"""A classifier on embeddings that predicts by Bayes' rule.
 
     A head gives each class a log-likelihood :math:`\ell_c(h)`, up to a term that the classes share.
     With the class priors :math:`\pi_c` and the temperature T, the posterior is
 
     .. math:: \log p(c \mid h) = \log \pi_c + \ell_c(h) / T + \text{const}.
 
-    The temperature scales what the embedding says and leaves alone what the prior says: however
-    doubtful the embedding, the posterior falls back to the prior, and priors keep their meaning.
+    The temperature scales the log-likelihoods and leaves the prior alone: however doubtful the
+    embedding, the posterior falls back to the prior, and priors keep their meaning.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+        The labels, sorted.
+    fitted_ : FittedHead
+        What the head has learnt: a frozen value of numpy arrays, which predicts without
+        scikit-learn and knows the classes by their position in ``classes_``.
     """
 
     priors: Priors
     n_features_in_: int
+    classes_: NDArray[Any]
+    fitted_: Any  # a FittedHead of the kind that _learn returns
+
+    class_prior_ = learnt("prior")
+    class_share_ = learnt("share")
+    temperature_ = learnt("temperature")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the classes from embeddings.
@@ -68,10 +101,8 @@ class EmbeddingHead(ClassifierMixin, BayesAnswers, BaseEstimator):
                 f"class: {self.classes_.tolist()}"
             )
         rows = self._present(X, codes, check_weights(sample_weight, len(X)))
-        self.class_share_ = rows.masses / rows.masses.sum()
-        self.class_prior_ = self._resolve_priors()
-        self._learn(rows)
-        self.temperature_ = 1.0
+        share = rows.masses / rows.masses.sum()
+        self.fitted_ = self._learn(rows, {"prior": self._resolve_priors(share), "share": share})
         return self
 
     def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -107,16 +138,55 @@ class EmbeddingHead(ClassifierMixin, BayesAnswers, BaseEstimator):
         )
         rows = self._present(X, self._encode(y), check_weights(sample_weight, len(X)), partly=True)
         self.temperature_ = fit_temperature(
-            self._map_blocks(rows.X, self._bounded_log_likelihood),
+            self.fitted_.log_likelihood(rows.X),
             rows.codes,
             rows.weights,
-            offset=self._offset(self.class_share_),
+            offset=self.fitted_.offset(self.class_share_),
         )
         return self
 
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row, the first one of equals.
+
+        It is the argmax of :meth:`predict_proba`: under the same priors and temperature.
+        """
+        rows = self._checked(X)
+        labels: NDArray[Any] = self.classes_[self.fitted_.predict(rows)]
+        return labels
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the posterior probability of each class, of shape (n, C)."""
+        return self._delegate("predict_proba", X)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the log of the posterior probability of each class, of shape (n, C); finite."""
+        return self._delegate("predict_log_proba", X)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the log posterior of shape (n, C); for two classes the log odds of the second."""
+        return self._delegate("decision_function", X)
+
+    def log_likelihood(self, X: Any) -> NDArray[np.float64]:
+        """Return the log-likelihood of each class, before priors and temperature, (n, C)."""
+        return self._delegate("log_likelihood", X)
+
+    def outlier_score(self, X: Any) -> NDArray[np.float64]:
+        """Return how strange each row is, of shape (n,): larger is stranger.
+
+        The scores of one fitted head are comparable from row to row; its class has their formula.
+        Neither priors nor temperature matter.
+        """
+        return self._delegate("outlier_score", X)
+
     @abstractmethod
-    def _learn(self, rows: LabelledRows) -> None:
-        """Set the fitted attributes that :meth:`_log_likelihood` needs."""
+    def _learn(self, rows: LabelledRows, priors: dict[str, Any]) -> FittedHead:
+        """Return what there is to learn; ``priors`` has the prior and the share of each class."""
+
+    def _delegate(self, method: str, X: Any) -> NDArray[np.float64]:
+        """Return what a method of ``fitted_`` makes of the rows that a user gave."""
+        rows = self._checked(X)  # first, in case nothing is fitted
+        result: NDArray[np.float64] = getattr(self.fitted_, method)(rows)
+        return result
 
     def _checked(self, X: Any) -> NDArray[Any]:
         """Return the rows that a user gave as an array, or say what is wrong with them."""
@@ -159,11 +229,11 @@ class EmbeddingHead(ClassifierMixin, BayesAnswers, BaseEstimator):
             )
         return np.array([position[label] for label in found.tolist()], dtype=np.intp)[inverse]
 
-    def _resolve_priors(self) -> NDArray[np.float64]:
+    def _resolve_priors(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the prior of each class, (C,)."""
-        n_classes = len(self.classes_)
+        n_classes = len(share)
         if not isinstance(self.priors, str):
             return check_priors(self.priors, n_classes)
         if check_option(self.priors, "priors", PRIORS) == "empirical":
-            return self.class_share_.copy()
+            return share.copy()
         return np.full(n_classes, 1 / n_classes)

@@ -1,16 +1,19 @@
 """The nearest class mean, by distance or by angle, with probabilities from the spread around it."""
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from cocoloss._checks import check_option
-from cocoloss.heads._moments import class_moments
-from cocoloss.heads._rows import FLOOR, LabelledRows
-from cocoloss.heads._sphere import concentration
-from cocoloss.heads.base import EmbeddingHead, Priors
-from cocoloss.heads.likelihoods import CentroidAnswers
+from cocoloss.heads.base import FLOOR, EmbeddingHead, LabelledRows, Priors, learnt
+from cocoloss.heads.fitted import FittedCentroid, blocks, cosines
+from cocoloss.metrics.scatter import class_scatter
 
-METRICS = ("euclidean", "angular")
+MIN_MEAN_COSINE = 1e-3  # rows that point elsewhere still rank the classes by their cosines
 
 
-class CentroidHead(CentroidAnswers, EmbeddingHead):
+class CentroidHead(EmbeddingHead):
     r"""Classify embeddings by the nearest class mean.
 
     With uniform priors the prediction is the paper's centroid rule. Probabilities come from one
@@ -61,11 +64,32 @@ class CentroidHead(CentroidAnswers, EmbeddingHead):
         self.metric = metric
         self.priors = priors
 
-    def _learn(self, rows: LabelledRows) -> None:
-        metric = check_option(self.metric, "metric", METRICS)
-        moments = class_moments(rows, diagonal=True)
-        self.means_ = moments.means
+    means_ = learnt("means")
+    concentration_ = learnt("concentration")
+
+    def _learn(self, rows: LabelledRows, priors: dict[str, Any]) -> FittedCentroid:
+        metric = check_option(self.metric, "metric", FittedCentroid.METRICS)
+        moments = class_scatter(*rows, diagonal=True)
         if metric == "angular":
-            self.concentration_ = concentration(rows, self.means_)
+            kappa = concentration(rows, moments.means)
         else:
-            self.concentration_ = 1 / max(float(moments.pooled.mean()), FLOOR * moments.scale)
+            kappa = 1 / max(float(moments.pooled.mean()), FLOOR * moments.scale)
+        return FittedCentroid(metric=metric, means=moments.means, concentration=kappa, **priors)
+
+
+def concentration(rows: LabelledRows, directions: NDArray[np.float64]) -> float:
+    r"""Return the concentration :math:`\kappa` of unit rows around the vectors of their classes.
+
+    With :math:`\bar R` the mean cosine between a row and its class vector,
+    :math:`\kappa = \bar R (q - \bar R^2) / (1 - \bar R^2)`: nearly the maximum-likelihood estimate
+    of von Mises-Fisher distributions with one common concentration (Banerjee et al., 2005).
+    Classes that have collapsed count as if the mean squared distance, 2 - 2 R, were ``FLOOR``.
+    """
+    total = 0.0
+    for block in blocks(len(rows.X), len(directions) + rows.X.shape[1]):
+        cosine = cosines(rows.X[block].astype(np.float64, copy=False), directions)
+        own = np.take_along_axis(cosine, rows.codes[block][:, None], axis=1)[:, 0]
+        total += float(rows.weights[block] @ own)
+    mean_cosine = np.clip(total / rows.masses.sum(), MIN_MEAN_COSINE, 1 - FLOOR / 2)
+    q = max(rows.X.shape[1], 2)  # on a line the estimate would not see the collapse
+    return float(mean_cosine * (q - mean_cosine**2) / (1 - mean_cosine**2))

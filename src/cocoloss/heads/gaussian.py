@@ -1,6 +1,7 @@
 """One Gaussian per class, Bayes' rule on top: the paper's classifier, safe on collapsed classes."""
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,16 +9,15 @@ from scipy.linalg import solve_triangular
 
 from cocoloss._checks import check_option
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads._moments import Moments, class_moments
-from cocoloss.heads._rows import FLOOR, LabelledRows
-from cocoloss.heads.base import EmbeddingHead, Priors
-from cocoloss.heads.likelihoods import GaussianAnswers
+from cocoloss.heads.base import FLOOR, EmbeddingHead, LabelledRows, Priors, learnt
+from cocoloss.heads.fitted import FittedGaussian
+from cocoloss.metrics.scatter import ClassScatter, class_scatter
 
 COVARIANCES = ("full", "tied", "diag")
 MOST_NUMBERS = 2**24  # of all covariance matrices together: 128 MB
 
 
-class GaussianHead(GaussianAnswers, EmbeddingHead):
+class GaussianHead(EmbeddingHead):
     r"""Classify embeddings by the Gaussian under which they are most probable.
 
     Each class has a mean and a covariance by maximum likelihood. A network trained with CoCo
@@ -71,7 +71,7 @@ class GaussianHead(GaussianAnswers, EmbeddingHead):
     Sample weights count as repeated rows in ``shrinkage`` too. To balance classes use ``priors``:
     class weights would make a class of few rows pass for a large one.
 
-    Time is O(n C q^2); memory beyond the answer is a few blocks of rows.
+    Time is O(n C q^2); memory beyond the result is a few blocks of rows.
 
     Examples
     --------
@@ -102,40 +102,42 @@ class GaussianHead(GaussianAnswers, EmbeddingHead):
         self.covariance_floor = covariance_floor
         self.priors = priors
 
+    means_ = learnt("means")
+    covariance_ = learnt("covariance")
+    precisions_cholesky_ = learnt("precisions_cholesky")
+
     @property
     def covariances_(self) -> NDArray[np.float64]:
         """The covariances in use, floor and shrinkage included; shaped like the precisions."""
+        P: NDArray[np.float64] = self.precisions_cholesky_
         if self.covariance_ == "diag":
-            return self.precisions_cholesky_**-2.0
-        factor = np.linalg.inv(self.precisions_cholesky_)  # L^T
+            return P**-2.0
+        factor = np.linalg.inv(P)  # L^T
         covariances: NDArray[np.float64] = np.swapaxes(factor, -1, -2) @ factor
         return covariances
 
-    def _learn(self, rows: LabelledRows) -> None:
+    def _learn(self, rows: LabelledRows, priors: dict[str, Any]) -> FittedGaussian:
         kind = check_option(self.covariance, "covariance", ("auto", *COVARIANCES))
         n_classes, q = len(rows.masses), rows.X.shape[1]
         if kind == "auto":
             kind = "full" if n_classes * q**2 <= MOST_NUMBERS else "tied"
-        self.covariance_ = kind
-        shrinkage = self._shrinkage(q)
+        shrinkage = self._shrinkage(kind, q)
         floor = _non_negative(self.covariance_floor, "covariance_floor")
-        moments = class_moments(rows, diagonal=kind == "diag", pooled=kind == "tied")
-        self.means_ = moments.means
+        moments = class_scatter(*rows, diagonal=kind == "diag", pooled=kind == "tied")
         covariances = moments.pooled if kind == "tied" else _shrunk(moments, shrinkage)
         # NOTE[PAPER]: the maximum-likelihood covariance as printed is singular as soon as a
         # class collapses, which is what the loss is for; the floor keeps it invertible.
         ridge = floor * moments.scale
         if kind == "diag":
-            covariances = covariances + ridge
-            self.precisions_cholesky_ = 1 / np.sqrt(self._positive(covariances))
+            P = 1 / np.sqrt(self._positive(covariances + ridge))
         else:
-            covariances = covariances + ridge * np.eye(q)
-            self.precisions_cholesky_ = self._factor(covariances)
+            P = self._factor(covariances + ridge * np.eye(q))
+        return FittedGaussian(means=moments.means, covariance=kind, precisions_cholesky=P, **priors)
 
-    def _shrinkage(self, q: int) -> float:
+    def _shrinkage(self, kind: str, q: int) -> float:
         if isinstance(self.shrinkage, str):
             check_option(self.shrinkage, "shrinkage", ["auto"])
-            return 2.0 if self.covariance_ == "diag" else q + 1.0
+            return 2.0 if kind == "diag" else q + 1.0
         return _non_negative(self.shrinkage, "shrinkage", ', or "auto"')
 
     def _factor(self, covariances: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -172,7 +174,7 @@ def _non_negative(value: object, name: str, otherwise: str = "") -> float:
     return float(value)
 
 
-def _shrunk(moments: Moments, shrinkage: float) -> NDArray[np.float64]:
+def _shrunk(moments: ClassScatter, shrinkage: float) -> NDArray[np.float64]:
     """Return the covariance of each class, mixed with the pooled one as so many more rows."""
     # NOTE[PAPER]: not in the paper, where a class needs more than q rows. shrinkage=0 is.
     masses = moments.masses.reshape(-1, *[1] * (moments.scatter.ndim - 1))

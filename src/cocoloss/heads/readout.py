@@ -7,15 +7,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from cocoloss._checks import as_float_array, check_option, check_priors
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads._rows import LabelledRows
-from cocoloss.heads._sphere import concentration
-from cocoloss.heads.base import EmbeddingHead, Priors
-from cocoloss.heads.likelihoods import ReadoutAnswers
-
-METRICS = ("angular", "dot")
+from cocoloss.heads.base import EmbeddingHead, LabelledRows, Priors, learnt
+from cocoloss.heads.centroid import concentration
+from cocoloss.heads.fitted import FittedReadout
 
 
-class ReadoutHead(ReadoutAnswers, EmbeddingHead):
+class ReadoutHead(EmbeddingHead):
     r"""Classify embeddings by fixed class vectors.
 
     - "angular", for dot regression: :math:`\ell_c(h) = \kappa \cos(h, v_c)`. With uniform priors
@@ -92,8 +89,12 @@ class ReadoutHead(ReadoutAnswers, EmbeddingHead):
         self.priors = priors
         self.learnt_share = learnt_share
 
-    def _learn(self, rows: LabelledRows) -> None:
-        metric = check_option(self.metric, "metric", METRICS)
+    prototypes_ = learnt("prototypes")
+    bias_ = learnt("bias")
+    concentration_ = learnt("concentration")
+
+    def _learn(self, rows: LabelledRows, priors: dict[str, Any]) -> FittedReadout:
+        metric = check_option(self.metric, "metric", FittedReadout.METRICS)
         if metric == "angular" and self.bias is not None:
             raise CoCoError('bias has no meaning for metric="angular"; leave it out, or use "dot"')
         if metric == "dot" and self.learnt_share is not None:
@@ -101,12 +102,18 @@ class ReadoutHead(ReadoutAnswers, EmbeddingHead):
                 'learnt_share is for metric="angular"; "dot" takes the shares of the rows of fit'
             )
         n_classes, q = len(self.classes_), rows.X.shape[1]
-        self.prototypes_ = _given(self.prototypes, np.eye(q), (n_classes, q), "prototypes")
-        self.bias_ = _given(self.bias, np.zeros(n_classes), (n_classes,), "bias")
-        self.learnt_share_ = np.ones(n_classes)
+        prototypes = _given(self.prototypes, np.eye(q), (n_classes, q), "prototypes")
+        learnt_share = np.ones(n_classes)
         if self.learnt_share is not None:
-            self.learnt_share_ = check_priors(self.learnt_share, n_classes, "learnt_share")
-        self.concentration_ = concentration(rows, self.prototypes_) if metric == "angular" else 1.0
+            learnt_share = check_priors(self.learnt_share, n_classes, "learnt_share")
+        return FittedReadout(
+            metric=metric,
+            prototypes=prototypes,
+            bias=_given(self.bias, np.zeros(n_classes), (n_classes,), "bias"),
+            concentration=concentration(rows, prototypes) if metric == "angular" else 1.0,
+            learnt_share=learnt_share,
+            **priors,
+        )
 
 
 def _given(

@@ -1,4 +1,7 @@
-"""Losses on embeddings, each exact, each called ``loss(embeddings, labels)``."""
+"""Losses on embeddings, each exact, each called ``loss(embeddings, labels)``.
+
+What gives the embeddings, and who steps along the gradients, is not known here.
+"""
 
 from cocoloss.losses.base import EmbeddingLoss
 from cocoloss.losses.chunks import backward_in_chunks

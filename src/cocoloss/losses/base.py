@@ -1,33 +1,23 @@
 """What every loss is called with and gives back; no formula lives here."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor, distributed, nn
 
 from cocoloss._checks import check_n_classes, check_option
 from cocoloss.exceptions import CoCoError
-from cocoloss.losses.inputs import as_tensor, check_embeddings, check_weight, fit
+from cocoloss.losses.batch import Batch, Labels, read_batch
 
 REDUCTIONS = ("mean", "sum")
-INTEGERS = (
-    *(torch.int64, torch.int32, torch.int16, torch.int8),
-    *(torch.uint64, torch.uint32, torch.uint16, torch.uint8),
-)
 
-Labels = Tensor | ArrayLike | Sequence[int]
-
-
-class Batch(NamedTuple):
-    """A checked batch. K is the number of models: 1 if the embeddings came without that axis."""
-
-    embeddings: Tensor  # (K, n, q) in float32 or float64
-    labels: Tensor  # (K, n) int64
-    weight: Tensor | None  # (K, n) in the dtype of the embeddings
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class EmbeddingLoss(nn.Module, ABC):
@@ -44,6 +34,11 @@ class EmbeddingLoss(nn.Module, ABC):
         gradients that ``DistributedDataParallel`` averages are the gradients of that loss.
         "world" is resolved at the first call, so it may be given before
         ``init_process_group``.
+    validate : bool
+        Whether every batch is looked at: labels from 0 to C - 1, weights finite and not negative.
+        On a GPU the look waits for all that was asked of it before, so it is worth switching off
+        in a loop whose batches are known to be sound. A wrong label then gives a wrong number or
+        an error of the device. Types and shapes are checked in any case.
 
     Notes
     -----
@@ -54,11 +49,14 @@ class EmbeddingLoss(nn.Module, ABC):
 
     embedding_dim: int | None = None  # columns that the embeddings must have, if that is fixed
 
-    def __init__(self, n_classes: int, *, reduction: str, process_group: Any) -> None:
+    def __init__(
+        self, n_classes: int, *, reduction: str, process_group: Any, validate: bool
+    ) -> None:
         super().__init__()
         self.n_classes = check_n_classes(n_classes)
         self.reduction = check_option(reduction, "reduction", REDUCTIONS)
         self.process_group = _check_process_group(process_group)
+        self.validate = validate
         self._constants: dict[Hashable, Tensor] = {}
 
     @abstractmethod
@@ -160,28 +158,20 @@ class EmbeddingLoss(nn.Module, ABC):
         self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None
     ) -> Batch:
         """Return the batch in the form that the formulas take, or say what does not fit."""
-        h = check_embeddings(embeddings, self.embedding_dim)
-        shape = h.shape[:-1]  # (K, n)
-        y = self.check_labels(labels).to(h.device)
-        return Batch(h, fit(y, shape, "labels"), check_weight(sample_weight, shape, h))
+        return self.read_batch(embeddings, labels, sample_weight, validate=self.validate)
 
-    def check_labels(self, labels: Labels) -> Tensor:
-        """Return labels as int64, or say why they are not classes 0, ..., C - 1."""
-        y = as_tensor(labels, "labels")
-        if y.dtype not in INTEGERS and y.numel():
-            raise CoCoError(
-                f"labels must be integers from 0 to {self.n_classes - 1}, not {y.dtype}; "
-                f"use labels.long() if they are whole numbers, or scikit-learn's LabelEncoder"
-            )
-        y = y.long()
-        if y.numel():
-            low, high = (int(bound) for bound in torch.aminmax(y))
-            if low < 0 or high >= self.n_classes:
-                raise CoCoError(
-                    f"labels must be from 0 to {self.n_classes - 1} for {self.n_classes} classes, "
-                    f"but go from {low} to {high}; encode them as 0, ..., C - 1"
-                )
-        return y
+    def read_batch(
+        self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None, *, validate: bool
+    ) -> Batch:
+        """Do what :meth:`check_batch` does; look at the values only if ``validate``."""
+        return read_batch(
+            embeddings,
+            labels,
+            sample_weight,
+            n_classes=self.n_classes,
+            embedding_dim=self.embedding_dim,
+            validate=validate,
+        )
 
 
 def _check_process_group(group: Any) -> Any:
@@ -202,3 +192,22 @@ def drop_model_axis(value: Tensor, embeddings: Tensor) -> Tensor:
 def world_size(group: Any) -> int:
     """Return the number of ranks that share a loss: 1 without a group."""
     return 1 if group is None else distributed.get_world_size(group)
+
+
+def out_of_graph(function: Callable[P, R]) -> Callable[P, R]:
+    """Keep a loss out of the graphs of torch.compile, which then hold the network alone.
+
+    ``torch.compiler.disable`` does it, but imports the compiler, two seconds for everybody who
+    imports the losses. So it is asked only once a compiler is there.
+    """
+    uncompiled: list[Callable[P, R]] = []
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not torch.compiler.is_compiling():
+            return function(*args, **kwargs)
+        if not uncompiled:
+            uncompiled.append(torch.compiler.disable(function))  # type: ignore[no-untyped-call]
+        return uncompiled[0](*args, **kwargs)
+
+    return run

@@ -14,9 +14,9 @@ from torch.nn.parallel import DistributedDataParallel
 from cocoloss._checks import check_integer
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses import moments
-from cocoloss.losses.base import Batch, Labels, world_size
+from cocoloss.losses.base import world_size
+from cocoloss.losses.batch import Batch, Labels, as_tensor, check_values, read_labels, read_weight
 from cocoloss.losses.coco import CoCoLoss
-from cocoloss.losses.inputs import as_tensor, check_weight
 from cocoloss.losses.samplewise import SamplewiseLoss
 
 
@@ -92,11 +92,19 @@ def backward_in_chunks(
         raise CoCoError("gradients are switched off; leave torch.no_grad or inference_mode first")
     chunk_size = check_integer(chunk_size, "chunk_size", minimum=1)
     _refuse_batch_norm(network)
-    y = loss.check_labels(labels)
+    y = read_labels(labels, loss.n_classes)
     inputs = _check_inputs(inputs, len(y) if y.dim() == 1 else None)
-    if sample_weight is not None:  # all of it, before the first gradient is written
+    weight = None
+    if sample_weight is not None:
         sample_weight = as_tensor(sample_weight, "sample_weight")
-        check_weight(sample_weight, torch.Size((1, len(y))), _as_precise_as(network, inputs))
+        weight = read_weight(sample_weight, _precision_of(network, inputs))
+        if weight.shape != y.shape:
+            raise CoCoError(
+                f"sample_weight must have one value per sample, shape {tuple(y.shape)}, but has "
+                f"shape {tuple(weight.shape)}"
+            )
+    if loss.validate:  # all of it, before the first gradient is written
+        check_values(y, weight, loss.n_classes, came=sample_weight)
     # An empty batch is one empty chunk: its rank must still take part in the exchange.
     chunks = [slice(start, start + chunk_size) for start in range(0, max(len(y), 1), chunk_size)]
     scale *= world_size(loss.resolved_group())  # which DistributedDataParallel divides by
@@ -108,7 +116,7 @@ def backward_in_chunks(
                 f"{tuple(embeddings.shape)}"
             )
         weight = None if sample_weight is None else sample_weight[chunk]
-        return loss.check_batch(embeddings, y[chunk], weight)
+        return loss.read_batch(embeddings, y[chunk], weight, validate=False)
 
     if isinstance(loss, CoCoLoss):
         return _backward_coupled(network, loss, inputs, chunks, batch_of, scale)
@@ -221,11 +229,11 @@ def _refuse_batch_norm(network: nn.Module) -> None:
             )
 
 
-def _as_precise_as(network: nn.Module, inputs: object) -> Tensor:
-    """Return an empty tensor in the precision that the embeddings will have."""
+def _precision_of(network: nn.Module, inputs: object) -> torch.dtype:
+    """Return the precision that the embeddings will have."""
     tensors = [*network.parameters(), *([inputs] if isinstance(inputs, Tensor) else [])]
     double = any(tensor.dtype == torch.float64 for tensor in tensors)
-    return torch.empty(0, dtype=torch.float64 if double else torch.float32)
+    return torch.float64 if double else torch.float32
 
 
 def _check_inputs(inputs: object, rows: int | None) -> Sliceable:

@@ -12,12 +12,14 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import SIMILARITIES, validate_similarity
 from cocoloss.geometry import similarity as named_similarity
 from cocoloss.losses import moments
-from cocoloss.losses.base import Batch, EmbeddingLoss, Labels, drop_model_axis
-from cocoloss.losses.closed_form import ClosedForm
-from cocoloss.losses.compiling import out_of_graph
-from cocoloss.losses.inputs import check_class_order
-from cocoloss.losses.moments import Components, Moments
-from cocoloss.losses.pairwise import gram_is_cheaper, pairwise_value_and_grad
+from cocoloss.losses.base import EmbeddingLoss, drop_model_axis, out_of_graph, world_size
+from cocoloss.losses.batch import Batch, Labels, check_class_order
+from cocoloss.losses.moments import (
+    Components,
+    Moments,
+    gram_is_cheaper,
+    pairwise_value_and_grad,
+)
 
 
 class CoCoLoss(EmbeddingLoss):
@@ -47,6 +49,8 @@ class CoCoLoss(EmbeddingLoss):
     process_group : ProcessGroup or "world", optional
         Make it the loss of the global batch over these ranks, and its exact gradient under
         ``DistributedDataParallel``.
+    validate : bool
+        Whether labels and weights of every batch are looked at; see :class:`EmbeddingLoss`.
 
     Examples
     --------
@@ -67,8 +71,11 @@ class CoCoLoss(EmbeddingLoss):
         priors: ArrayLike | Tensor | None = None,
         reduction: str = "mean",
         process_group: Any = None,
+        validate: bool = True,
     ) -> None:
-        super().__init__(n_classes, reduction=reduction, process_group=process_group)
+        super().__init__(
+            n_classes, reduction=reduction, process_group=process_group, validate=validate
+        )
         self.similarity: str | NDArray[np.float64]
         if isinstance(similarity, str):
             self.similarity = check_option(similarity, "similarity", SIMILARITIES)
@@ -85,7 +92,7 @@ class CoCoLoss(EmbeddingLoss):
 
         Sample weights multiply: a pair weighs w_i w_j, and N stays the number of samples.
         """
-        value: Tensor = ClosedForm.apply(embeddings, self, labels, sample_weight)  # type: ignore[no-untyped-call]
+        value: Tensor = _ClosedForm.apply(embeddings, self, labels, sample_weight)  # type: ignore[no-untyped-call]
         return value
 
     def evaluate(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -198,6 +205,46 @@ class CoCoLoss(EmbeddingLoss):
         return 1 / (n * (n + 1)), 1 / (n + 1)
 
 
+class _ClosedForm(torch.autograd.Function):
+    """Lets autograd use the gradient that is known in closed form.
+
+    Value and gradient come together, while the batch is at hand; ``backward`` only scales.
+
+    Second derivatives differentiate the same formula, written without in-place steps.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        embeddings: Tensor,
+        loss: CoCoLoss,
+        labels: Labels,
+        sample_weight: Tensor | None,
+    ) -> Tensor:
+        """Return the value, and keep the gradient if somebody will ask for it."""
+        batch = loss.check_batch(embeddings, labels, sample_weight)
+        if not ctx.needs_input_grad[0]:
+            return drop_model_axis(loss.value(batch), embeddings)
+        value, gradient = loss.evaluate(batch)
+        ctx.save_for_backward(embeddings, gradient, batch.labels, batch.weight)
+        ctx.loss = loss
+        return drop_model_axis(value, embeddings)
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, None, None, None]:
+        """Return the gradient, scaled by what comes from above."""
+        embeddings, gradient, labels, weight = ctx.saved_tensors
+        loss = ctx.loss
+        if torch.is_grad_enabled():  # backward(create_graph=True)
+            batch = loss.read_batch(embeddings, labels, weight, validate=False)
+            gradient = loss.differentiable_gradient(batch)
+        # DistributedDataParallel divides the summed gradients by the number of ranks.
+        scale = grad_output.reshape(-1, 1, 1) * world_size(loss.resolved_group())
+        # Half precision comes last: a GradScaler's factor must meet the gradient in float32.
+        scaled = (gradient * scale).view(embeddings.shape)
+        return scaled.to(embeddings.dtype), None, None, None
+
+
 class BalancedCoCoLoss(CoCoLoss):
     r"""CoCo loss in which a pair of samples weighs :math:`(\pi_i \pi_j)^{-1/2}`.
 
@@ -208,7 +255,7 @@ class BalancedCoCoLoss(CoCoLoss):
     ----------
     priors : array of shape (C,)
         Share of each class in the training data (not in the batch), in the order 0, ..., C - 1.
-    similarity, reduction, process_group
+    similarity, reduction, process_group, validate
         As for :class:`CoCoLoss`.
 
     Examples
@@ -227,6 +274,7 @@ class BalancedCoCoLoss(CoCoLoss):
         similarity: str | ArrayLike | Tensor = "simplex",
         reduction: str = "mean",
         process_group: Any = None,
+        validate: bool = True,
     ) -> None:
         super().__init__(
             len(check_priors(priors)),
@@ -234,4 +282,5 @@ class BalancedCoCoLoss(CoCoLoss):
             priors=priors,
             reduction=reduction,
             process_group=process_group,
+            validate=validate,
         )

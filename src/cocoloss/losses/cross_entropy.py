@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.losses.base import Batch
+from cocoloss.losses.batch import Batch
 from cocoloss.losses.samplewise import SamplewiseLoss
 
 
@@ -30,6 +30,8 @@ class CrossEntropyLoss(SamplewiseLoss):
         "sum" leaves out the division.
     process_group : ProcessGroup or "world", optional
         Make it the loss of the global batch.
+    validate : bool
+        Whether labels and weights of every batch are looked at; see :class:`EmbeddingLoss`.
 
     Attributes
     ----------
@@ -57,6 +59,7 @@ class CrossEntropyLoss(SamplewiseLoss):
         class_weight: ArrayLike | Tensor | None = None,
         reduction: str = "mean",
         process_group: Any = None,
+        validate: bool = True,
     ) -> None:
         super().__init__(
             n_classes,
@@ -64,6 +67,7 @@ class CrossEntropyLoss(SamplewiseLoss):
             class_weight=class_weight,
             reduction=reduction,
             process_group=process_group,
+            validate=validate,
         )
         self.output = None if embedding_dim is None else nn.Linear(self.embedding_dim, n_classes)
 

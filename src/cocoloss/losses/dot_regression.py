@@ -9,7 +9,7 @@ from torch import Tensor
 from cocoloss._checks import RandomState
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import simplex_frame
-from cocoloss.losses.base import Batch
+from cocoloss.losses.batch import Batch
 from cocoloss.losses.samplewise import SamplewiseLoss
 
 
@@ -35,6 +35,8 @@ class DotRegressionLoss(SamplewiseLoss):
         "sum" leaves out 1/N.
     process_group : ProcessGroup or "world", optional
         Make it the loss of the global batch.
+    validate : bool
+        Whether labels and weights of every batch are looked at; see :class:`EmbeddingLoss`.
 
     Attributes
     ----------
@@ -62,6 +64,7 @@ class DotRegressionLoss(SamplewiseLoss):
         random_state: RandomState = None,
         reduction: str = "mean",
         process_group: Any = None,
+        validate: bool = True,
     ) -> None:
         super().__init__(
             n_classes,
@@ -69,6 +72,7 @@ class DotRegressionLoss(SamplewiseLoss):
             class_weight=class_weight,
             reduction=reduction,
             process_group=process_group,
+            validate=validate,
         )
         if self.process_group is not None and random_state is None:
             raise CoCoError(

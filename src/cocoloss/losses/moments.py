@@ -8,19 +8,22 @@ With the mass :math:`m_a` and the weighted mean :math:`\mu_a` of each class,
           = \sum_{ab} m_a m_b (\langle\mu_a, \mu_b\rangle - g_{ab})^2 + 2\,tr(BW) + tr(WW).
 
 Every term is non-negative, so nothing cancels when the classes have nearly collapsed.
-The derivation is in docs/theory.md. This module knows the formula, and no loss by name.
+The derivation is in docs/theory.md. For small batches the Gram matrix of the batch is cheaper, so
+the sum is here in that form, too. This module knows the formulas, and no loss by name.
+
+Classes are target points that are one-hot, in the metric G: their second moment is the diagonal of
+the masses, and the class means are the regression of the embeddings on them. Only
+:func:`class_moments`, :func:`merge` and the rows of G that :func:`gradient` picks rely on that.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, reduce, wraps
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, distributed
-
-from cocoloss.losses.precision import without_autocast
 
 # Rows that are worked on at once: a block of embeddings then stays in the cache between the steps,
 # 2x faster at a million rows.
@@ -31,6 +34,27 @@ BLOCK = 8192
 # stray from them. Samples that differ by 1e-4 break the habit for a while, equal weights do not.
 LONG_SUM = 2048
 LONG_WEIGHTED_SUM = 128
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def without_autocast(function: Callable[P, R]) -> Callable[P, R]:
+    """Run a formula in full precision: products in half would undo the sums in float32.
+
+    It wraps the formulas themselves rather than their callers, so that no caller can forget it.
+    The device is that of the first argument.
+    """
+
+    @wraps(function)
+    def in_full_precision(*args: P.args, **kwargs: P.kwargs) -> R:
+        device = args[0].device.type  # type: ignore[attr-defined]
+        if not torch.is_autocast_enabled(device):
+            return function(*args, **kwargs)
+        with torch.autocast(device, enabled=False):
+            return function(*args, **kwargs)
+
+    return in_full_precision
 
 
 @dataclass(frozen=True)
@@ -131,8 +155,11 @@ def all_reduce(local: Moments, group: Any) -> Moments:
     """Return the moments of the global batch, in C (q + 1) + q^2 numbers per model.
 
     (Two more if q < 3, where the symmetric W leaves no room for N and D.)
-    The class sums travel first, because the scatter must be taken about the global means.
+    The class sums travel first, because the scatter must be taken about the global means. One rank
+    has nothing to exchange, and then N need not be read back from the device.
     """
+    if distributed.get_world_size(group) == 1:
+        return local
     K, _, q = local.means.shape
     sums = torch.cat([local.mass.unsqueeze(-1), local.sums], dim=-1)
     distributed.all_reduce(sums, group=group)
@@ -218,7 +245,7 @@ def differentiable_gradient(
 def _norm_residual(h: Tensor, y: Tensor, w: Tensor | None, G: Tensor) -> Tensor:
     """Return w_i (|h_i|^2 - g_ii), (K, n)."""
     r: Tensor = torch.linalg.vector_norm(h, dim=-1).square_()  # in one pass, unlike a dot product
-    r.sub_(G.diagonal().take(y))
+    r.sub_(G.diagonal().expand(len(y), -1).gather(1, y))
     return r if w is None else r.mul_(w)
 
 
@@ -246,3 +273,63 @@ def _blocks(
 def _at_least_tiny(mass: Tensor) -> Tensor:
     """Return a divisor that leaves an absent class at zero instead of NaN."""
     return mass.clamp_min(torch.finfo(mass.dtype).tiny)
+
+
+def gram_is_cheaper(n_models: int, n: int, q: int, n_classes: int) -> bool:
+    """Say whether the Gram matrix of the batch costs less than its moments.
+
+    Multiplications and passes over memory, weighed as bench/losses.py finds them; the moments
+    also take about twice as many calls, whatever the size.
+    """
+    gram = n_models * n**2 * (q + 22)
+    by_moments = n_models * (n * q * (q + 45) + n_classes**2 * (q / 2 + 15)) + 3.5e6
+    return gram < by_moments
+
+
+@without_autocast
+def pairwise_value_and_grad(
+    h: Tensor, y: Tensor, w: Tensor | None, G: Tensor, pair_factor: float, norm_factor: float
+) -> tuple[Tensor, Tensor]:
+    """Return ``pair_factor * P + norm_factor * D`` and its gradient.
+
+    P sums w_i w_j M_ij^2 over all ordered pairs and D sums w_i^2 M_ii^2, with
+    M_ij = <h_i, h_j> - g_{y_i y_j}.
+
+    Parameters
+    ----------
+    h : Tensor of shape (K, n, q)
+    y : Tensor of shape (K, n)
+    w : Tensor of shape (K, n) or None for ones
+    G : Tensor of shape (C, C)
+    pair_factor, norm_factor : float
+        Factors of the two sums.
+
+    Returns
+    -------
+    value : Tensor of shape (K,)
+    gradient : Tensor of shape (K, n, q)
+    """
+    M = torch.baddbmm(_target_gram(G, y), h, h.mT, beta=-1)  # (K, n, n)
+    ratio = norm_factor / pair_factor
+    if w is None:
+        flat, own = M.flatten(1), M.diagonal(dim1=1, dim2=2)
+        P, D = torch.linalg.vecdot(flat, flat), torch.linalg.vecdot(own, own)
+        own *= 1 + ratio  # in place: the diagonal counts in P and in D
+        return torch.add(P, D, alpha=ratio).mul_(pair_factor), torch.bmm(M, h).mul_(4 * pair_factor)
+    weighted = M * w.unsqueeze(1)
+    P = torch.linalg.vecdot(w, torch.linalg.vecdot(M, weighted))
+    own = weighted.diagonal(dim1=1, dim2=2)
+    D = torch.linalg.vecdot(own, own)
+    own *= 1 + ratio
+    gradient = torch.bmm(weighted, h).mul_(w.unsqueeze(-1)).mul_(4 * pair_factor)
+    return torch.add(P, D, alpha=ratio).mul_(pair_factor), gradient
+
+
+def _target_gram(G: Tensor, y: Tensor) -> Tensor:
+    """Return g_{y_i y_j} for every pair of a batch, (K, n, n)."""
+    K, n = y.shape
+    if K == 1:
+        return G.index_select(0, y[0]).index_select(1, y[0]).unsqueeze(0)
+    # A product with a one-hot matrix picks the same numbers 5x faster than indexing does.
+    one_hot = G.new_zeros(K, n, G.shape[0]).scatter_(2, y.unsqueeze(-1), 1)
+    return torch.bmm(G.index_select(0, y.reshape(-1)).view(K, n, -1), one_hot.mT)

@@ -10,9 +10,8 @@ from torch import Tensor, distributed
 
 from cocoloss._checks import as_float_array, check_integer
 from cocoloss.exceptions import CoCoError
-from cocoloss.losses.base import Batch, EmbeddingLoss, Labels, drop_model_axis, world_size
-from cocoloss.losses.compiling import out_of_graph
-from cocoloss.losses.inputs import check_class_order
+from cocoloss.losses.base import EmbeddingLoss, drop_model_axis, out_of_graph, world_size
+from cocoloss.losses.batch import Batch, Labels, check_class_order
 
 
 class SamplewiseLoss(EmbeddingLoss):
@@ -32,8 +31,11 @@ class SamplewiseLoss(EmbeddingLoss):
         class_weight: ArrayLike | Tensor | None,
         reduction: str,
         process_group: Any,
+        validate: bool,
     ) -> None:
-        super().__init__(n_classes, reduction=reduction, process_group=process_group)
+        super().__init__(
+            n_classes, reduction=reduction, process_group=process_group, validate=validate
+        )
         self.embedding_dim = check_integer(embedding_dim, "embedding_dim", minimum=1)
         self.class_weight = None if class_weight is None else self._check_class_weight(class_weight)
 
@@ -82,14 +84,16 @@ class SamplewiseLoss(EmbeddingLoss):
     def normaliser(self, labels: Tensor, like: Tensor) -> Tensor:
         """Return what the sum over all ranks is divided by, (K,), from labels (K, n) alone."""
         K, n = labels.shape
-        if self.reduction == "sum" and n and self.process_group is None:
+        alone = world_size(self.resolved_group()) == 1
+        if alone and self.reduction == "sum" and n:
             return like.new_ones(K)
         if self.class_weight is None:
             mass = like.new_full((K,), n)
         else:
             mass = self._class_weight(like)[labels].sum(-1)
         mass = self.sum_over_ranks(mass)
-        if not mass.all():
+        # One rank knows from the shape whether there are rows, without a look at the device.
+        if n == 0 if alone else self.validate and not mass.all():
             raise CoCoError("the batch is empty: a loss needs at least one sample")
         return mass if self.reduction == "mean" else torch.ones_like(mass)
 

@@ -1,5 +1,9 @@
-"""How far an embedding has contracted its classes and contrasted them: arrays in, numbers out."""
+"""How far an embedding has contracted its classes and contrasted them: arrays in, numbers out.
 
+Neither the network that made the embedding nor its loss is known here.
+"""
+
+from cocoloss.metrics.accuracy import balanced_accuracy
 from cocoloss.metrics.collapse import NeuralCollapse, neural_collapse
 from cocoloss.metrics.dispersity import NORMS, dispersity, dispersity_of
 from cocoloss.metrics.scatter import ClassMoments
@@ -8,6 +12,7 @@ __all__ = [
     "NORMS",
     "ClassMoments",
     "NeuralCollapse",
+    "balanced_accuracy",
     "dispersity",
     "dispersity_of",
     "neural_collapse",

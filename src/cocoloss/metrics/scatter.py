@@ -1,8 +1,10 @@
-"""Class means and scatter matrices, gathered in one pass from chunks of any size and order.
+"""Class means and scatter matrices: accumulated from chunks, or of each class from rows at hand.
 
-What is made of the moments, dispersity or neural collapse, is not this file's business.
+What is made of the moments, dispersity, neural collapse or a classifier, is not this file's
+business.
 """
 
+from collections.abc import Iterator
 from itertools import count
 from typing import Any, NamedTuple, Self
 
@@ -15,6 +17,8 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.metrics._rows import as_embeddings, as_labels, encode_labels
 
 EPSILON = float(np.finfo(np.float64).eps)
+BLOCK_NUMBERS = 2**19  # float64 numbers of one block of rows: 4 MB, however many rows there are
+MIN_BLOCK_ROWS = 64
 
 
 class _Part(NamedTuple):
@@ -313,3 +317,99 @@ def _rounding_of_sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[
     total = a + b
     of_b = total - a
     return (a - (total - of_b)) + (b - of_b)
+
+
+class ClassScatter(NamedTuple):
+    """Weighted moments of the classes, with a scatter of each."""
+
+    masses: NDArray[np.float64]  # (C,)
+    means: NDArray[np.float64]  # (C, q)
+    scatter: NDArray[np.float64]  # (C, q, q), or (C, q) its diagonals, or (1, q, q) of all classes
+
+    @property
+    def pooled(self) -> NDArray[np.float64]:
+        """The within-class covariance by maximum likelihood, (q, q) or its diagonal (q,)."""
+        pooled: NDArray[np.float64] = self.scatter.sum(axis=0) / self.masses.sum()
+        return pooled
+
+    @property
+    def scale(self) -> float:
+        """The variance of all rows around their mean, averaged over the q dimensions.
+
+        Where there is no variance, because all rows are the same, their mean square instead;
+        1 if they are all zero. So it is positive.
+        """
+        share = self.masses / self.masses.sum()
+        between = share @ (self.means - share @ self.means) ** 2  # (q,)
+        pooled = self.pooled
+        within = np.diagonal(pooled) if pooled.ndim == 2 else pooled
+        for candidate in ((within + between).mean(), (share @ self.means**2).mean()):
+            if candidate > 0:
+                return float(candidate)
+        return 1.0
+
+
+def class_scatter(
+    X: NDArray[Any],
+    codes: NDArray[np.intp],
+    weights: NDArray[np.float64],
+    masses: NDArray[np.float64],
+    *,
+    diagonal: bool,
+    pooled: bool = False,
+) -> ClassScatter:
+    """Return the moments of each class: means first, then the scatter around them.
+
+    In two passes over rows at hand, in float64 and in the memory of one block;
+    :class:`ClassMoments` is for chunks, and has the summed scatter only.
+
+    Parameters
+    ----------
+    X : array of shape (n, q)
+        Rows in float32 or float64, checked by the caller.
+    codes : integer array of shape (n,)
+        Their classes by position, 0 to C - 1.
+    weights : array of shape (n,)
+        Their weights, all positive.
+    masses : array of shape (C,)
+        The summed weights of each class, all positive.
+    diagonal : bool
+        Whether only the diagonals of the scatter matrices are wanted.
+    pooled : bool
+        Whether only their sum over the classes is wanted.
+
+    Raises
+    ------
+    CoCoError
+        If the squares of the rows overflow.
+    """
+    n_classes, q = len(masses), X.shape[1]
+    means = np.zeros((n_classes, q))
+    n_scatters = 1 if pooled else n_classes
+    scatter = np.zeros((n_scatters, q) if diagonal else (n_scatters, q, q))
+    by_class = np.split(
+        np.argsort(codes, kind="stable"), np.bincount(codes, minlength=n_classes).cumsum()[:-1]
+    )
+
+    def blocks(members: NDArray[np.intp]) -> Iterator[tuple[NDArray[Any], NDArray[np.float64]]]:
+        step = max(MIN_BLOCK_ROWS, BLOCK_NUMBERS // q)
+        for start in range(0, len(members), step):
+            chosen = members[start : start + step]
+            yield X[chosen].astype(np.float64, copy=False), weights[chosen]
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        for c, members in enumerate(by_class):
+            # Seen from its first row, a class of equal rows has a spread of exactly zero.
+            origin = X[members[0]].astype(np.float64)
+            for h, w in blocks(members):
+                means[c] += w @ (h - origin)
+            means[c] = origin + means[c] / masses[c]
+            for h, w in blocks(members):
+                d = h - means[c]
+                scatter[c % n_scatters] += w @ d**2 if diagonal else (w[:, None] * d).T @ d
+    if not np.isfinite(scatter).all():
+        raise CoCoError(
+            "the squares of the embeddings overflow; rescale them, or look for a training run "
+            "that diverged"
+        )
+    return ClassScatter(masses, means, scatter)

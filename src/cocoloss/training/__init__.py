@@ -1,10 +1,12 @@
-"""Training in lockstep: batches, the optimiser, the loop, and who listens to it."""
+"""Training in lockstep: the loop, the optimiser, early stopping, and who listens.
 
-from cocoloss.training.batches import BatchSampler
+No loss, network or head is known here by name.
+"""
+
 from cocoloss.training.callbacks import Callback, Epoch, ProgressBar
-from cocoloss.training.keeping import Outcome
+from cocoloss.training.early_stopping import Outcome
 from cocoloss.training.optimiser import FlatAdamW
-from cocoloss.training.trainer import Schedule, TrainingData, train
+from cocoloss.training.trainer import BatchSampler, Schedule, TrainingData, train
 
 __all__ = [
     "BatchSampler",

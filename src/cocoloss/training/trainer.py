@@ -6,7 +6,9 @@ a function.
 """
 
 import math
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,13 +18,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.losses.base import Batch
-from cocoloss.training.batches import ENOUGH_PER_CLASS, BatchSampler
+from cocoloss.losses.batch import Batch
 from cocoloss.training.callbacks import Callback, Epoch
-from cocoloss.training.keeping import BestSoFar, Outcome
+from cocoloss.training.early_stopping import BestSoFar, Outcome
 from cocoloss.training.optimiser import FlatAdamW
-from cocoloss.training.subnormals import flushed_subnormals
 
+# From this many samples per class on, a batch holds pairs of one class anyway.
+ENOUGH_PER_CLASS = 4
 # Inputs of several steps are gathered at once, up to this many numbers: fewer, larger copies.
 GATHERED = 1_000_000
 
@@ -119,6 +121,60 @@ class Schedule:
         return self.learning_rate * 0.5 * (1 + math.cos(math.pi * step / n_steps))
 
 
+class BatchSampler:
+    """Orders of the training rows of one model.
+
+    Parameters
+    ----------
+    rows : array of int
+        The rows that the model trains on.
+    labels : array of int
+        Class of each of these rows.
+    generator : numpy generator
+        Of this model alone, so that it sees the same batches in a stack as it would alone.
+    in_pairs : bool, default=False
+        Whether rows travel in pairs of one class: a loss that learns from pairs would find
+        hardly any in a small batch of many classes.
+
+    Examples
+    --------
+    >>> labels = np.arange(100) % 50
+    >>> sampler = BatchSampler(np.arange(100), labels, np.random.default_rng(0), in_pairs=True)
+    >>> batch = sampler.draw()[:10]
+    >>> len(set(labels[batch]))  # ten samples of fifty classes, and still each has a partner
+    5
+    """
+
+    def __init__(
+        self,
+        rows: NDArray[np.int64],
+        labels: NDArray[np.int64],
+        generator: np.random.Generator,
+        *,
+        in_pairs: bool = False,
+    ) -> None:
+        self.rows, self.labels, self.generator = rows, labels, generator
+        self.in_pairs = in_pairs
+
+    def draw(self) -> NDArray[np.int64]:
+        """Return the rows in a new order; each occurs once."""
+        order = self.generator.permutation(len(self.rows))
+        if self.in_pairs:
+            order = self._side_by_side(order)
+        return self.rows[order]
+
+    def _side_by_side(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Bring rows of a class together in twos, and shuffle the twos."""
+        by_class = order[np.argsort(self.labels[order], kind="stable")]
+        labels = self.labels[by_class]
+        first = np.flatnonzero(np.r_[True, labels[1:] != labels[:-1]])  # where a class begins
+        rank = np.arange(len(labels)) - np.repeat(first, np.diff(np.r_[first, len(labels)]))
+        starts_pair = rank % 2 == 0
+        pair = np.cumsum(starts_pair) - 1
+        place = self.generator.permutation(pair[-1] + 1)
+        return by_class[np.argsort(place[pair], kind="stable")]
+
+
 def train(
     network: Networks,
     loss: Loss,
@@ -172,10 +228,10 @@ def train(
             score = validate(network, active)
             best.judge(network, active, score, epoch)
         report = Epoch(epoch, schedule.n_epochs, losses, active, score, network, outcome)
-        if any([_says_stop(callback(report)) for callback in callbacks]):  # noqa: C419 - all are told
+        if any([_is_true(callback(report)) for callback in callbacks]):  # noqa: C419 - call all
             break
         if score is not None and schedule.patience is not None:
-            going_on = np.flatnonzero(epoch - best.epochs[active] < schedule.patience)
+            going_on = best.improving(active, epoch, schedule.patience)
             if len(going_on) == 0:
                 break
             if len(going_on) < len(active):
@@ -188,9 +244,9 @@ def train(
     return left
 
 
-def _says_stop(answer: object) -> bool:
-    """Return whether a callback answered True, be it Python's or numpy's."""
-    return isinstance(answer, bool | np.bool_) and bool(answer)
+def _is_true(returned: object) -> bool:
+    """Return whether a callback returned True, be it Python's or numpy's."""
+    return isinstance(returned, bool | np.bool_) and bool(returned)
 
 
 def _check_converged(outcome: Outcome) -> None:
@@ -253,3 +309,31 @@ def _clip(gradients: Tensor, longest: float) -> None:
     """Scale down the gradient of each model that is longer than this."""
     norms = torch.linalg.vector_norm(gradients, dim=1, keepdim=True)
     gradients.mul_((longest / norms.clamp_min(torch.finfo(norms.dtype).tiny)).clamp_max_(1))
+
+
+@contextmanager
+def flushed_subnormals() -> Iterator[None]:
+    """Let this thread and torch's take subnormal numbers for zero; afterwards all is as before.
+
+    When units die or a loss is learnt, Adam's running means shrink by a tenth with every step, and
+    after some eight hundred steps they are subnormal: processors take up to fifty times as long
+    for those. Beside weights, and beside the 1e-8 in Adam's denominator, they are nothing: the
+    weights come out bit for bit the same.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from cocoloss.training.trainer import flushed_subnormals
+    >>> tiny = torch.tensor(1e-39)
+    >>> with flushed_subnormals():
+    ...     bool(tiny * 1 == 0)
+    True
+    >>> bool(tiny * 1 == 0)
+    False
+    """
+    before = sys.float_info.min / 2 == 0  # torch can set it, but not read it
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)

@@ -1,0 +1,524 @@
+"""What the heads have learnt, as frozen values that predict: numpy alone, classes by position.
+
+Learning is the business of the heads of the same names; a model file holds these values as states.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cocoloss._checks import check_option
+from cocoloss.exceptions import CoCoError
+
+BlockFunction = Callable[[NDArray[np.float64]], NDArray[Any]]
+
+BLOCK_NUMBERS = 2**19  # float64 numbers of one block: 4 MB, whatever the number of rows
+MIN_BLOCK_ROWS = 64
+HUGE = 1e300  # what a number becomes that overflows: rows that far away are equally far from all
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedHead(ABC):
+    r"""Bayes' rule on the log-likelihoods of the classes.
+
+    With the log-likelihood :math:`\ell_c(h)`, which a subclass knows up to a term that the classes
+    share, the prior :math:`\pi_c` and the temperature T,
+
+    .. math:: \log p(c \mid h) = \log \pi_c + \ell_c(h) / T + \text{const}.
+
+    Parameters
+    ----------
+    prior : ndarray of shape (C,)
+        Class probabilities before the embedding is seen.
+    share : ndarray of shape (C,)
+        Weighted shares of the classes among the rows that were learnt from.
+    temperature : float
+        What the log-likelihoods are divided by.
+    """
+
+    kind: ClassVar[str]
+
+    prior: NDArray[np.float64]
+    share: NDArray[np.float64]
+    temperature: float = 1.0
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, C."""
+        return len(self.prior)
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """Dimension of the embedding, q."""
+
+    def predict(self, X: NDArray[Any]) -> NDArray[np.intp]:
+        """Return the position of the most probable class of each row, the first one of equals."""
+        return self._map_blocks(X, lambda h: softmax(self._joint(h)).argmax(axis=1))
+
+    def predict_proba(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the posterior probability of each class, of shape (n, C)."""
+        return self._map_blocks(X, lambda h: softmax(self._joint(h)))
+
+    def predict_log_proba(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the log of the posterior probability of each class, of shape (n, C); finite."""
+        return self._map_blocks(X, lambda h: log_softmax(self._joint(h)))
+
+    def decision_function(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the log posterior of shape (n, C); for two classes the log odds of the second."""
+
+        def scores(block: NDArray[np.float64]) -> NDArray[np.float64]:
+            joint = self._joint(block)
+            return np.diff(joint, axis=1)[:, 0] if joint.shape[1] == 2 else log_softmax(joint)
+
+        return self._map_blocks(X, scores)
+
+    def log_likelihood(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the log-likelihood of each class, before priors and temperature, (n, C)."""
+        return self._map_blocks(X, self._bounded_log_likelihood)
+
+    def outlier_score(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Return how strange each row is, of shape (n,): larger is stranger."""
+        return self._map_blocks(X, lambda h: _bounded(self._outlier_score, h, overflow=HUGE))
+
+    def offset(self, prior: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return what is added to the log-likelihoods under a prior, by default its own, (C,)."""
+        return np.log(self.prior if prior is None else prior)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the value as a dict of its kind, numbers, text and arrays."""
+        return _to_state(self)
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the value that :meth:`to_state` described.
+
+        Raises
+        ------
+        CoCoError
+            If a part is missing, of another type or shape, or impossible: a stranger may have
+            written the state.
+        """
+        head = cls(**_values(cls, state))
+        head._check()
+        return head
+
+    @abstractmethod
+    def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return class log-likelihoods of a block, (b, C), up to a term that the classes share."""
+
+    @abstractmethod
+    def _outlier_score(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the outlier scores of a block, (b,)."""
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Refuse parts that do not fit together."""
+
+    def _check_shapes(self, **shapes: tuple[int, ...]) -> None:
+        """Refuse arrays of another shape than expected, and numbers that no fit gives."""
+        C = self.n_classes
+        for name, shape in ({"prior": (C,), "share": (C,)} | shapes).items():
+            array = getattr(self, name)
+            if array.dtype != np.float64 or array.shape != shape:
+                raise CoCoError(
+                    f"{name} of a head has shape {array.shape} of {array.dtype}, not {shape} of "
+                    f"float64"
+                )
+            if not np.isfinite(array).all():
+                raise CoCoError(f"{name} of a head is not finite")
+        if C < 2 or not all((getattr(self, name) > 0).all() for name in ("prior", "share")):
+            raise CoCoError("a head has no possible classes: their shares must be positive")
+        for name in ("temperature", "concentration"):
+            if not 0 < getattr(self, name, 1.0) < np.inf:
+                raise CoCoError(f"{name} of a head must be positive and finite")
+
+    def _joint(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log posterior up to a term that the classes share, (b, C)."""
+        evidence = self._bounded_log_likelihood(block)
+        evidence -= evidence.max(axis=1, keepdims=True)  # or large ones would swallow the prior
+        joint: NDArray[np.float64] = self.offset() + evidence / self.temperature
+        return joint
+
+    def _bounded_log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        return _bounded(self._log_likelihood, block, overflow=-HUGE)
+
+    def _map_blocks(self, X: NDArray[Any], function: BlockFunction) -> NDArray[Any]:
+        """Apply a function of a block of rows to the rows of X, (n, q)."""
+        if not np.isfinite(X).all():
+            raise CoCoError(
+                "the embedding of a row is not finite: the weights of the network are too large"
+            )
+        result: NDArray[Any] | None = None
+        for block in blocks(len(X), self.n_classes * X.shape[1]):
+            values = function(X[block].astype(np.float64, copy=False))
+            if result is None:
+                result = np.empty((len(X), *values.shape[1:]), dtype=values.dtype)
+            result[block] = values
+        assert result is not None  # there is always a block, if only an empty one
+        return result
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedGaussian(FittedHead):
+    r"""One Gaussian per class.
+
+    Parameters
+    ----------
+    means : ndarray of shape (C, q)
+        Class means.
+    covariance : {"full", "tied", "diag"}
+        One covariance matrix per class, one for all, or one variance per class and dimension.
+    precisions_cholesky : ndarray of shape (C, q, q), (q, q) for "tied" or (C, q) for "diag"
+        P with :math:`P P^\top = \Sigma_c^{-1}`; for "diag" the inverse standard deviations.
+    """
+
+    kind = "gaussian"
+
+    means: NDArray[np.float64]
+    covariance: str
+    precisions_cholesky: NDArray[np.float64]
+
+    @property
+    def n_features(self) -> int:
+        """Dimension of the embedding, q."""
+        return int(self.means.shape[-1])
+
+    @property
+    def log_determinant(self) -> NDArray[np.float64]:
+        """Log of the determinant of P, (C,); one number for "tied"."""
+        log_det: NDArray[np.float64] = np.log(self._diagonal).sum(axis=-1)
+        return log_det
+
+    @property
+    def _diagonal(self) -> NDArray[np.float64]:
+        P = self.precisions_cholesky
+        return P if self.covariance == "diag" else np.diagonal(P, axis1=-2, axis2=-1)
+
+    def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        q = block.shape[1]
+        distances = self._squared_distances(block)  # (b, C)
+        log_density: NDArray[np.float64] = self.log_determinant - 0.5 * (
+            q * np.log(2 * np.pi) + distances
+        )
+        return log_density
+
+    def _outlier_score(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        nearest: NDArray[np.float64] = self._squared_distances(block).min(axis=1)
+        return nearest
+
+    def _squared_distances(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the squared Mahalanobis distance to each class, (b, C)."""
+        P = self.precisions_cholesky
+        if self.covariance == "tied":
+            return pairwise_squares(block @ P, self.means @ P)
+        deviations = block - self.means[:, None]  # (C, b, q)
+        whitened = deviations * P[:, None] if self.covariance == "diag" else deviations @ P
+        squared: NDArray[np.float64] = np.einsum("cbq,cbq->cb", whitened, whitened).T
+        return squared
+
+    def _check(self) -> None:
+        C, q = self.n_classes, self.n_features
+        shapes = {"full": (C, q, q), "tied": (q, q), "diag": (C, q)}
+        spread = shapes[check_option(self.covariance, "covariance of a head", shapes)]
+        self._check_shapes(means=(C, q), precisions_cholesky=spread)
+        if not (self._diagonal > 0).all():
+            raise CoCoError("precisions_cholesky of a head is that of no covariance")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedCentroid(FittedHead):
+    """The nearest class mean.
+
+    Parameters
+    ----------
+    metric : {"euclidean", "angular"}
+        What is near: a short distance, or a small angle whatever the norms.
+    means : ndarray of shape (C, q)
+        Class means.
+    concentration : float
+        The inverse variance around them, per dimension or on the sphere.
+    """
+
+    kind = "centroid"
+    METRICS: ClassVar = ("euclidean", "angular")
+
+    metric: str
+    means: NDArray[np.float64]
+    concentration: float
+
+    @property
+    def n_features(self) -> int:
+        """Dimension of the embedding, q."""
+        return int(self.means.shape[-1])
+
+    def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        return -0.5 * self._squared_distances(block)
+
+    def _outlier_score(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        nearest: NDArray[np.float64] = self._squared_distances(block).min(axis=1)
+        return nearest
+
+    def _squared_distances(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the squared distance to each mean in units of the spread, (b, C)."""
+        if self.metric == "angular":
+            return 2 * self.concentration * (1 - cosines(block, self.means))
+        deviations = block - self.means[:, None]  # (C, b, q)
+        squared: NDArray[np.float64] = np.einsum("cbq,cbq->cb", deviations, deviations).T
+        return self.concentration * squared
+
+    def _check(self) -> None:
+        check_option(self.metric, "metric of a head", self.METRICS)
+        self._check_shapes(means=(self.n_classes, self.n_features))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedReadout(FittedHead):
+    """Class vectors that somebody else has learnt or fixed.
+
+    Parameters
+    ----------
+    metric : {"angular", "dot"}
+        How class vectors turn into scores.
+    prototypes : ndarray of shape (C, q)
+        The class vectors.
+    bias : ndarray of shape (C,)
+        What is added to the scores of "dot".
+    concentration : float
+        What the cosines of "angular" are multiplied by.
+    learnt_share : ndarray of shape (C,)
+        Class shares that the angles contain, and that are divided out.
+    """
+
+    kind = "readout"
+    METRICS: ClassVar = ("angular", "dot")
+
+    metric: str
+    prototypes: NDArray[np.float64]
+    bias: NDArray[np.float64]
+    concentration: float
+    learnt_share: NDArray[np.float64]
+
+    @property
+    def n_features(self) -> int:
+        """Dimension of the embedding, q."""
+        return int(self.prototypes.shape[-1])
+
+    def offset(self, prior: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return what is added to the log-likelihoods under a prior, by default its own, (C,)."""
+        return super().offset(prior) - np.log(self.learnt_share)
+
+    def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.metric == "angular":
+            return self.concentration * cosines(block, self.prototypes)
+        return self._logits(block) - np.log(self.share)
+
+    def _outlier_score(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.metric == "angular":
+            nearest: NDArray[np.float64] = cosines(block, self.prototypes).max(axis=1)
+            return 2 * self.concentration * (1 - nearest)
+        return -logsumexp(self._logits(block))
+
+    def _logits(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        logits: NDArray[np.float64] = block @ self.prototypes.T + self.bias
+        return logits
+
+    def _check(self) -> None:
+        C = self.n_classes
+        check_option(self.metric, "metric of a head", self.METRICS)
+        self._check_shapes(prototypes=(C, self.n_features), bias=(C,), learnt_share=(C,))
+        if not (self.learnt_share > 0).all():
+            raise CoCoError("learnt_share of a head must be positive")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedLinear:
+    """A linear classifier of scikit-learn: scores without probabilities.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (C, q); (1, q) or (q,) for two classes
+        Coefficients, as scikit-learn has them.
+    intercept : ndarray of shape (C,); (1,) or () for two classes
+        What is added.
+    """
+
+    kind: ClassVar[str] = "linear"
+
+    coef: NDArray[Any]
+    intercept: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        # scikit-learn's order in memory: a product with one row differs in its last bit by it.
+        object.__setattr__(self, "coef", np.asfortranarray(self.coef))
+
+    @classmethod
+    def of(cls, model: Any) -> Self:
+        """Return what a fitted ``RidgeClassifier``, ``LinearSVC`` or one of their kin computes."""
+        coef, intercept = np.asarray(model.coef_), np.asarray(model.intercept_)
+        if not intercept.ndim:  # 0.0 of Python, which does not change the type of the scores
+            intercept = intercept.astype(coef.dtype)
+        return cls(coef=coef, intercept=intercept)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, C."""
+        return max(len(np.atleast_2d(self.coef)), 2)
+
+    @property
+    def n_features(self) -> int:
+        """Dimension of the embedding, q."""
+        return int(self.coef.shape[-1])
+
+    def decision_function(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return a score per class, (n, C); for two classes one score, positive for the second."""
+        scores: NDArray[Any] = X @ self.coef.T + self.intercept
+        return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
+
+    def predict(self, X: NDArray[Any]) -> NDArray[np.intp]:
+        """Return the position of the class with the highest score."""
+        scores = self.decision_function(X)
+        return (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the value as a dict of its kind and arrays."""
+        return _to_state(self)
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the value that :meth:`to_state` described.
+
+        Raises
+        ------
+        CoCoError
+            If a part is missing, of another type or shape, or not finite.
+        """
+        values = _values(cls, state)
+        coef, intercept = values["coef"], values["intercept"]
+        n_scores = len(np.atleast_2d(coef))
+        if coef.ndim not in (1, 2) or not coef.size or n_scores == 2:
+            raise CoCoError(f"coef of a head has no possible shape: {coef.shape}")
+        if intercept.shape not in {(n_scores,), ()}:
+            raise CoCoError(f"intercept of a head has no possible shape: {intercept.shape}")
+        for name, array in values.items():
+            if array.dtype.kind != "f" or not np.isfinite(array).all():
+                raise CoCoError(f"{name} of a head must hold finite numbers")
+        return cls(**values)
+
+
+AnyFittedHead = FittedHead | FittedLinear
+KINDS: dict[str, type[FittedHead] | type[FittedLinear]] = {
+    cls.kind: cls for cls in (FittedGaussian, FittedCentroid, FittedReadout, FittedLinear)
+}
+
+
+def head_from_state(state: Mapping[str, Any]) -> AnyFittedHead:
+    """Return the fitted head, of whatever kind, that a state describes.
+
+    Raises
+    ------
+    CoCoError
+        If it describes none.
+
+    Examples
+    --------
+    >>> head = FittedLinear(coef=np.array([1.0, 2.0]), intercept=np.array([0.5]))
+    >>> head_from_state(head.to_state()).decision_function(np.array([[1.0, 1.0]]))
+    array([3.5])
+    """
+    if not isinstance(state, Mapping):
+        raise CoCoError("a head has no state")
+    return KINDS[check_option(state.get("kind"), "kind of a head", KINDS)].from_state(state)
+
+
+def _to_state(head: Any) -> dict[str, Any]:
+    return {"kind": head.kind} | {field.name: getattr(head, field.name) for field in fields(head)}
+
+
+def _values(cls: Any, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a kind of head by name, each of its type, or refuse the state."""
+    types = {f.name: f.type if f.type in (str, float) else np.ndarray for f in fields(cls)}
+    if set(state) != {"kind", *types} or state["kind"] != cls.kind:
+        raise CoCoError(f"the state of a {cls.kind} head must hold kind, {', '.join(types)}")
+    for name, expected in types.items():
+        if not isinstance(state[name], expected):
+            found = type(state[name]).__name__
+            raise CoCoError(f"{name} of a head must be {expected.__name__}, not {found}")
+    return {name: state[name] for name in types}
+
+
+def blocks(n_rows: int, numbers_per_row: int) -> Iterator[slice]:
+    """Cut the rows into blocks of bounded memory; no rows are one empty block."""
+    step = max(MIN_BLOCK_ROWS, BLOCK_NUMBERS // numbers_per_row)
+    for start in range(0, max(n_rows, 1), step):
+        yield slice(start, start + step)
+
+
+def _bounded(
+    function: BlockFunction, block: NDArray[np.float64], *, overflow: float
+) -> NDArray[np.float64]:
+    """Return finite values of a function; inf - inf counts as ``overflow``."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = function(block)
+    bounded: NDArray[np.float64] = np.clip(np.nan_to_num(values, nan=overflow), -HUGE, HUGE)
+    return bounded
+
+
+# Softmax and its logarithms over rows of scores: each a line of numpy, where importing scipy's
+# takes 0.2 s. They add up in the order of ``scipy.special``, so that no result depends on this.
+
+
+def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probabilities that scores (n, C) stand for."""
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    probabilities: NDArray[np.float64] = shares / shares.sum(axis=1, keepdims=True)
+    return probabilities
+
+
+def log_softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log of :func:`softmax`, exact where that is nearly 0."""
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    logs: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return logs
+
+
+def logsumexp(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log of the summed exponentials of each row, (n,)."""
+    largest = scores.max(axis=1, keepdims=True)
+    at_top = scores == largest
+    n_top = at_top.sum(axis=1, keepdims=True, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):  # where the largest is not finite
+        rest = np.exp(np.where(at_top, -np.inf, scores) - largest).sum(axis=1, keepdims=True)
+        logs = np.log1p(rest / n_top) + np.log(n_top) + largest
+    sums: NDArray[np.float64] = np.where(np.isfinite(largest), logs, largest)[:, 0]
+    return sums
+
+
+def unit_rows(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return each row divided by its norm; a row of zeros, which points nowhere, stays."""
+    largest = np.abs(X).max(axis=1, keepdims=True)  # first, so that no square over- or underflows
+    X = X / np.where(largest > 0, largest, 1.0)
+    norm = np.linalg.norm(X, axis=1, keepdims=True)
+    unit: NDArray[np.float64] = X / np.where(norm > 0, norm, 1.0)
+    return unit
+
+
+def cosines(X: NDArray[np.float64], directions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the cosine between each row and each direction, of shape (n, C)."""
+    return unit_rows(X) @ unit_rows(directions).T
+
+
+def pairwise_squares(X: NDArray[np.float64], Z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the squared distance between each row of X and each of Z, (n, m).
+
+    One dimension after the other: from the differences, since the expanded square has no digits
+    left where two points are near, and in the memory of the result.
+    """
+    squares = np.zeros((len(X), len(Z)))
+    for x, z in zip(X.T, Z.T, strict=True):
+        squares += np.square(x[:, None] - z)
+    return squares

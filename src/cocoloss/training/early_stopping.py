@@ -1,0 +1,97 @@
+"""Early stopping: the best parameters of each model so far, and which models still improve."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+
+class Weighty(Protocol):
+    """What is kept of the networks."""
+
+    parameters: Tensor  # (K, P)
+    buffers: Tensor  # (K, B), what changes with the parameters but is not trained
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What training leaves behind.
+
+    Attributes
+    ----------
+    parameters : Tensor of shape (K, P)
+        Those of the best validation score of each model, or of its last step if it has none.
+    buffers : Tensor of shape (K, B)
+        Those that belong to the parameters.
+    loss_curves : list of K lists
+        Mean training loss of each model in each epoch it trained.
+    scores : array of shape (K,)
+        Best validation score of each model; NaN if it has none.
+    best_epochs : array of shape (K,)
+        Epoch of that score, from 1; the last epoch if there is none.
+    """
+
+    parameters: Tensor
+    buffers: Tensor
+    loss_curves: list[list[float]]
+    scores: NDArray[np.float64]
+    best_epochs: NDArray[np.int64]
+
+
+class BestSoFar:
+    """The best parameters of each model, by its validation scores.
+
+    Parameters
+    ----------
+    network : object
+        With ``parameters`` and ``buffers`` of all K models.
+
+    Attributes
+    ----------
+    scores : array of shape (K,)
+        NaN before the first judgement.
+    epochs : array of shape (K,)
+        Epoch of the best score; 0 if there was none.
+    """
+
+    def __init__(self, network: Weighty) -> None:
+        self._parameters = network.parameters.clone()
+        self._buffers = network.buffers.clone()
+        self.scores = np.full(len(self._parameters), np.nan)
+        self.epochs = np.zeros(len(self._parameters), dtype=np.int64)
+
+    def judge(
+        self,
+        network: Weighty,
+        active: NDArray[np.int64],
+        scores: NDArray[np.float64],
+        epoch: int,
+    ) -> None:
+        """Keep those of the active models that are better than ever; lower is better."""
+        best = np.where(np.isnan(self.scores[active]), np.inf, self.scores[active])
+        better = scores < best
+        self.scores[active] = np.where(better, scores, best)
+        self.epochs[active[better]] = epoch
+        self._parameters[active[better]] = network.parameters[torch.from_numpy(better)]
+        self._buffers[active[better]] = network.buffers[torch.from_numpy(better)]
+
+    def improving(self, active: NDArray[np.int64], epoch: int, patience: int) -> NDArray[np.int64]:
+        """Return positions of the active models that got better within the last epochs."""
+        return np.flatnonzero(epoch - self.epochs[active] < patience)
+
+    def outcome(
+        self, network: Weighty, active: NDArray[np.int64], curves: Sequence[Sequence[float]]
+    ) -> Outcome:
+        """Return what is left if training stops now: models never judged stay as they are."""
+        parameters, buffers = self._parameters.clone(), self._buffers.clone()
+        epochs = self.epochs.copy()
+        unjudged = np.isnan(self.scores[active])
+        parameters[active[unjudged]] = network.parameters[torch.from_numpy(unjudged)]
+        buffers[active[unjudged]] = network.buffers[torch.from_numpy(unjudged)]
+        epochs[active[unjudged]] = [len(curves[k]) for k in active[unjudged]]
+        copies = [list(curve) for curve in curves]
+        return Outcome(parameters, buffers, copies, self.scores.copy(), epochs)
