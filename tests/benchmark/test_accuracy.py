@@ -126,18 +126,18 @@ def test_all_trials_of_all_models_have_the_same_inner_folds(models, monkeypatch)
     assert all(folds == seen[0] for folds in seen)
 
 
-def test_folds_in_lockstep_start_as_they_would_one_by_one(models):
+def test_folds_in_lockstep_start_as_they_would_one_by_one(models, monkeypatch):
     """A fold has its own first weights, whether it is trained with the others or not."""
     seeds = []
 
-    class Seen(CoCoClassifier):
-        def _start(self, X, y, sample_weight=None):
-            seeds.append(self.random_state)
-            return super()._start(X, y, sample_weight)
+    def spied(kind, params, X, y, folds, seed):
+        seeds.extend(seed)
+        return evaluation.evaluate_folds(kind, params, X, y, folds, seed)
 
     def network(n_features, n_classes, params, seed):
-        return Seen((4,), max_iter=2, random_state=seed)
+        return CoCoClassifier((4,), max_iter=2, random_state=seed)
 
+    monkeypatch.setattr(accuracy, "evaluate_folds", spied)
     models["spy"] = ModelKind(network, None, 0, neural=True)
     spec = quick_spec(["spy"])
     ((task, _),) = play(accuracy, spec, iris())
