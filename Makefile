@@ -22,7 +22,7 @@ demo: install ## compare five models on two data sets and write a page about eac
 	$(BIN)/cocoloss demo
 
 test: install ## run every test: the package, its docstrings, the README and the docs
-	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 check: install ## ruff, formatting, mypy --strict and the layer test
 	$(BIN)/ruff check .

@@ -35,9 +35,10 @@ def test_the_data_parallel_example_runs_as_printed(tmp_path):
 
 def test_every_note_on_the_paper_is_in_the_list_of_decisions():
     page = (ROOT / "docs" / "decisions.md").read_text()
+    package = ROOT / "src" / "cocoloss"
     marked = {
-        path.relative_to(ROOT / "src" / "cocoloss").as_posix()
-        for path in (ROOT / "src").rglob("*.py")
+        path.relative_to(package if path.is_relative_to(package) else ROOT).as_posix()
+        for path in (*package.rglob("*.py"), *(ROOT / "paper").glob("*.py"))
         if "NOTE[PAPER]" in path.read_text()
     }
     assert marked
