@@ -129,7 +129,10 @@ def test_stray_text_of_training_is_not_kept():
 
 def test_gaps_are_counted_by_column(encoder):
     frame = TABLE.assign(price=["$1", "$2", "?", None], took=pd.to_timedelta([1, 2, 4, None], "h"))
-    assert encoder.n_gaps(frame) == {"city": 1, "age": 1, "price": 2, "took": 1}
+    gaps = {"city": 1, "age": 1, "price": 2, "took": 1}
+    assert encoder.n_gaps(frame) == gaps
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        assert encoder.n_gaps(frame.assign(constant=1).to_numpy()) == gaps
 
 
 # What rows hold in turn, and then: columns without a value, and categories that are not known.

@@ -170,18 +170,18 @@ class TableEncoder:
         }
         return replace(self, columns=self.columns | columns)
 
-    def column_codes(self, column: Column) -> NDArray[np.intp]:
+    def column_codes(self, name: str, column: Column) -> NDArray[np.intp]:
         """Return what each row has of a column in use: MISSING in a gap, UNSEEN, or 0 and more."""
-        this = self.columns[column.name]
+        this = self.columns[name]
         if this.kind not in QUANTITIES:
-            return self.one_hots[column.name].codes(column, this.kind)
+            return self.one_hots[name].codes(column, this.kind)
         return np.where(np.isnan(_read_quantity(column, this)), MISSING, 0)
 
     def n_gaps(self, X: Any) -> dict[str, int]:
         """Return how many rows lack a value of each column in use, where any do."""
         table = read_table(X, self.reader)
         where = self.header.locate(table.header, self.kinds, self.reader)
-        codes = {name: self.column_codes(table.column(where[name])) for name in self.kinds}
+        codes = {name: self.column_codes(name, table.column(where[name])) for name in self.kinds}
         counts = {name: int((of_rows == MISSING).sum()) for name, of_rows in codes.items()}
         return {name: count for name, count in counts.items() if count}
 
@@ -307,7 +307,7 @@ class Coverage:
         table = read_table(X[unsettled], "Coverage")
         for j, name in enumerate(unsettled):
             column = table.column(j)
-            codes = self.encoder.column_codes(column)
+            codes = self.encoder.column_codes(name, column)
             is_new = codes == UNSEEN
             one_hot = self.encoder.one_hots.get(name)
             # Rare categories are not remembered one by one, nor is the only one beside gaps.
