@@ -359,23 +359,14 @@ def _listed_categories(features: Any, table: Table) -> set[str]:
             return set()
         raise CoCoError(f"categorical_features must be {FROM_DTYPE!r} or a list, not {features!r}")
     entries = np.asarray(features, dtype=object).ravel().tolist()
-    if entries and all(isinstance(entry, bool | np.bool_) for entry in entries):
-        if len(entries) != len(names):
-            raise CoCoError(
-                f"categorical_features is a mask of {len(entries)} for {len(names)} "
-                f"columns; give one value each"
-            )
+    if len(entries) == len(names) and all(isinstance(e, bool | np.bool_) for e in entries):
         entries = np.flatnonzero(entries).tolist()
-    known = set(names)
-    result = set()
+    known: dict[Any, str] = dict(zip(names, names, strict=True)) | dict(enumerate(names))
     for entry in entries:
-        if isinstance(entry, str) and entry in known:
-            result.add(entry)
-        elif isinstance(entry, Integral) and int(entry) in range(len(names)):
-            result.add(names[int(entry)])
-        else:
+        is_key = isinstance(entry, str | Integral) and not isinstance(entry, bool)
+        if not is_key or entry not in known:
             raise CoCoError(
                 f"categorical_features lists {entry!r}, but the columns are "
-                f"{listed(names, quoted=False)}; give names or positions from 0"
+                f"{listed(names, quoted=False)}; give names, positions from 0 or a mask of all"
             )
-    return result
+    return {known[entry] for entry in entries}
