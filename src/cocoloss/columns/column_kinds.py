@@ -6,9 +6,9 @@ learnt here but that.
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -132,6 +132,11 @@ class ColumnOptions:
         check_integer(self.max_categories, "max_categories", minimum=2)
         check_option(self.decimal, "decimal", [AUTO, DOT, COMMA])
 
+    @classmethod
+    def of(cls, preprocessor: Any) -> Self:
+        """Return the arguments of a preprocessor, checked."""
+        return cls(**{field.name: getattr(preprocessor, field.name) for field in fields(cls)})
+
 
 @dataclass(frozen=True)
 class ColumnKind:
@@ -153,8 +158,9 @@ def warn_of_columns(
     columns: Mapping[str, ColumnKind], *, in_estimator: bool, stacklevel: int
 ) -> None:
     """Warn once for each sort of remark; in an estimator the remedy names ``preprocess``."""
+    doubtful = {name: column for name, column in columns.items() if column.about}
     for (kind, about), (fate, remedy, argument) in WARNINGS.items():
-        remarks = {n: c.remark for n, c in columns.items() if (c.kind, c.about) == (kind, about)}
+        remarks = {n: c.remark for n, c in doubtful.items() if (c.kind, c.about) == (kind, about)}
         if remarks:
             some = ", ".join(map(repr, [*remarks][:SHOWN]))
             names = f"[{some}{', ...' if len(remarks) > SHOWN else ''}]"
@@ -271,7 +277,7 @@ def settle_kinds(X: Any, preprocessor: Any = None) -> Any:
     city     category
     dtype: object
     """
-    options = ColumnOptions(**({} if preprocessor is None else preprocessor.get_params()))
+    options = ColumnOptions() if preprocessor is None else ColumnOptions.of(preprocessor)
     table = read_table(X, "settle_kinds")
     found = find_kinds(table, options)
     warn_of_columns(found, in_estimator=False, stacklevel=2)

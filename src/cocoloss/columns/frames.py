@@ -251,7 +251,7 @@ def check_is_table(X: Any, reader: str) -> None:
             f"a data frame, a 2D array or a list of rows"
         )
     if isinstance(X, pd.DataFrame):
-        counts = Counter(str(label) for label in X.columns)
+        counts = Counter(map(str, X.columns))
         twice = [name for name, count in counts.items() if count > 1]
         if twice:
             raise CoCoError(

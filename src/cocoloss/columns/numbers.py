@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
@@ -36,7 +35,7 @@ def read_numbers(column: Column, form: str = "", *, lenient: bool = False) -> ND
     series = column.series
     if types.is_complex_dtype(series.dtype):
         raise column.complex_error()
-    if types.is_numeric_dtype(series.dtype) and not isinstance(series.dtype, pd.CategoricalDtype):
+    if types.is_numeric_dtype(series.dtype):
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
     # The form may be that of the new table, see TableEncoder.with_decimal.
     now = (

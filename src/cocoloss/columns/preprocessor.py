@@ -43,6 +43,11 @@ class _EncoderTransformer(TransformerMixin, BaseEstimator):
             raise AttributeError("the table of fit had no names, or not all were strings")
         return np.array(self.encoder_.header.names, dtype=object)
 
+    @property
+    def matched_by_name_(self) -> bool:
+        """Whether the table had names, by which columns are found again."""
+        return self.encoder_.header.named
+
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Encode a table.
 
@@ -157,6 +162,8 @@ class TablePreprocessor(_EncoderTransformer):
         Number of columns of the result.
     column_names_ : list of str
         Names of the columns seen in fit, or ``x0, x1, ...``.
+    matched_by_name_ : bool
+        Whether the table had names, by which columns are found again.
     kinds_ : dict of str to str
         The kind of each column in use.
     forms_ : dict of str to str
@@ -244,7 +251,7 @@ class TablePreprocessor(_EncoderTransformer):
         TypeError
             If ``X`` is sparse, or holds dicts, lists or other containers.
         """
-        options = ColumnOptions(**self.get_params())
+        options = ColumnOptions.of(self)
         self.encoder_ = TableEncoder.fit(X, options, estimator=self._estimator, stacklevel=2)
         return self
 
@@ -264,12 +271,8 @@ class FloatConverter(_EncoderTransformer):
     ----------
     encoder_ : FloatEncoder
         All that was learnt: which columns there are.
-    n_features_in_ : int
-        Number of columns seen in fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names; only if the table had names and all were strings.
-    column_names_ : list of str
-        Names of the columns seen in fit, or ``x0, x1, ...``.
+    n_features_in_, feature_names_in_, n_features_out_, column_names_, matched_by_name_
+        As those of :class:`TablePreprocessor`.
 
     Examples
     --------
