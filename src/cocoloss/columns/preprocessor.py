@@ -251,25 +251,8 @@ class TablePreprocessor(_EncoderTransformer):
         TypeError
             If ``X`` is sparse, or holds dicts, lists or other containers.
         """
-        options = ColumnOptions(**self.get_params())
+        options = ColumnOptions.of(self)
         self.encoder_ = TableEncoder.fit(X, options, estimator=self._estimator, stacklevel=2)
-        return self
-
-    def expect_decimal(self, decimal: str) -> Self:
-        """Read numbers in text with another decimal mark from now on.
-
-        Parameters
-        ----------
-        decimal : {".", ","}
-            The mark of the tables to come.
-
-        Returns
-        -------
-        TablePreprocessor
-            Itself.
-        """
-        check_is_fitted(self, "encoder_")
-        self.encoder_ = self.encoder_.with_decimal(decimal)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -288,14 +271,8 @@ class FloatConverter(_EncoderTransformer):
     ----------
     encoder_ : FloatEncoder
         All that was learnt: which columns there are.
-    n_features_in_ : int
-        Number of columns seen in fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names; only if the table had names and all were strings.
-    column_names_ : list of str
-        Names of the columns seen in fit, or ``x0, x1, ...``.
-    matched_by_name_ : bool
-        Whether the table had names, by which columns are found again.
+    n_features_in_, feature_names_in_, n_features_out_, column_names_, matched_by_name_
+        As those of :class:`TablePreprocessor`.
 
     Examples
     --------
