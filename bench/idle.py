@@ -3,8 +3,8 @@
 from collections.abc import Generator
 from typing import Any
 
-from cocoloss.benchmark.keys import Result, TableInfo, Task, Unit
 from cocoloss.benchmark.spec import Spec
+from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit
 
 TRIALS, FOLDS = 90, 10
 

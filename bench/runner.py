@@ -14,21 +14,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cocoloss.benchmark import schema
-from cocoloss.benchmark.environment import environment
-from cocoloss.benchmark.experiments import EXPERIMENTS
-from cocoloss.benchmark.export import fold_table
-from cocoloss.benchmark.keys import Result, Unit
-from cocoloss.benchmark.merge import take_rows
-from cocoloss.benchmark.plan import make_plan
-from cocoloss.benchmark.runbook import now
-from cocoloss.benchmark.session import Session, prepare, run_benchmark
+from cocoloss.benchmark.export import fold_table, take_rows
+from cocoloss.benchmark.plan import make_plan, status_of
+from cocoloss.benchmark.runner import Session, prepare, run_benchmark
 from cocoloss.benchmark.spec import Spec, load_spec
-from cocoloss.benchmark.status import status_of
-from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.store import Store, now
+from cocoloss.benchmark.store import units as units_table
+from cocoloss.benchmark.tasks import Result, Unit, environment
 from timing import readable, save, show
 
-EXPERIMENTS["idle"] = "idle"
 SMOKE = Path(__file__).parent.parent / "paper" / "accuracy-smoke.toml"
 ROWS = 1_000_000
 
@@ -115,7 +109,7 @@ def store(folder: Path) -> dict[str, float]:
         filled = seconds_of(lambda: take_rows(opened, many_rows(units, spec)))
         opened.open_units(units, spec.hash)
         left_open = [unit.key for unit in units[-5:]]  # what they found is looked up again
-        done = sa.update(schema.units).where(schema.units.c.key.not_in(left_open))
+        done = sa.update(units_table).where(units_table.c.key.not_in(left_open))
         opened.database.writing(lambda c: c.execute(done.values(status="ok")))
     found = {"fill": filled, "open": seconds_of(lambda: Store(path).close())}
 

@@ -32,7 +32,7 @@ from sklearn.svm import SVC
 
 import cocoloss
 from cocoloss import CoCoClassifier
-from cocoloss.benchmark.environment import source_digest
+from cocoloss.benchmark.tasks import source_digest
 from cocoloss.columns import TablePreprocessor
 from timing import RESULTS, show
 

@@ -1,10 +1,10 @@
 """How far two runs of the very same model lie apart."""
 
 import pandas as pd
+from cocoloss.benchmark.imbalance_analysis import BALANCED, PLAIN
 from shortcuts import fold_scores
 
 from cocoloss.benchmark.findings import Findings
-from cocoloss.benchmark.imbalance_analysis import BALANCED, PLAIN
 from cocoloss.estimators.classifiers import BALANCED_FROM
 from cocoloss.report.document import Cell, Grid, counted, fixed
 

@@ -15,18 +15,19 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from cocoloss.benchmark.convergence_analysis import ConvergenceAnalysis
+from cocoloss.benchmark.evolution_analysis import EvolutionAnalysis
+from cocoloss.benchmark.imbalance_analysis import Gains
+from cocoloss.report.bench_about import missing_blocks
 from noise import noise_grid
 from shortcuts import epochs_grid, optimism_grid, tuning_grid
 
 from cocoloss.benchmark.analysis import AccuracyAnalysis, Analysis, analyse
-from cocoloss.benchmark.convergence_analysis import ConvergenceAnalysis
-from cocoloss.benchmark.evolution_analysis import EvolutionAnalysis
+from cocoloss.benchmark.export import merge
 from cocoloss.benchmark.findings import Findings, read_findings
-from cocoloss.benchmark.imbalance_analysis import Gains
-from cocoloss.benchmark.keys import FAILED, OK, OPEN, TIMEOUT
-from cocoloss.benchmark.merge import merge
 from cocoloss.benchmark.rankings import Ranking
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tasks import FAILED, OK, OPEN, TIMEOUT
 from cocoloss.files import write_whole
 from cocoloss.report import (
     bench_accuracy,
@@ -36,7 +37,6 @@ from cocoloss.report import (
     bench_leads,
     bench_rankings,
 )
-from cocoloss.report.bench_about import missing_blocks
 from cocoloss.report.document import Block, Items, Picture, Text, flat
 from cocoloss.report.markdown import block_as_markdown
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 from sklearn.datasets import load_iris, load_wine
 
-from cocoloss.benchmark.keys import FAILED, Result, TableInfo
 from cocoloss.benchmark.spec import Spec
+from cocoloss.benchmark.tasks import FAILED, Result, TableInfo
 
 
 def table_of(X, y, name="table"):

@@ -1,14 +1,16 @@
 """Stores of made-up results, written through the store itself, for tests of reports."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 
-from cocoloss.benchmark.environment import Environment
-from cocoloss.benchmark.keys import Result, TableInfo, Unit
+from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.spec import Spec
-from cocoloss.benchmark.worker import Finished
+from cocoloss.benchmark.tasks import Environment, Finished, Result, TableInfo, Unit
+from cocoloss.report import bench_report
 
+PAPER = Path(__file__).parents[1] / "paper"
 PLACE = Environment(
     {"host": "here", "system": "Linux x86_64", "cores": 4, "memory": 16_000_000_000},
     {"python": "3.12.0", "cocoloss": "0.1.0"},
@@ -33,6 +35,16 @@ def make_spec(kind="accuracy", *, models=tuple(SKILLS), name=None, folds=10, **c
         "deviations": ["made up, not measured"],
     }
     return Spec.from_dict(content | changes)
+
+
+def analyse(findings, missing="drop_datasets"):
+    """Analyse a benchmark by its experiment, which may be one of the paper's."""
+    return bench_report.analyse(findings, missing, folders=[PAPER])
+
+
+def build_document(findings, analyses, prefixes):
+    modules = [load_experiment(each.kind, [PAPER]) for each in findings]
+    return bench_report.build_document(findings, analyses, prefixes, modules)
 
 
 def make_info(k, name=None):

@@ -13,12 +13,12 @@ import pytest
 
 from cocoloss.benchmark.analysis import analyse
 from cocoloss.benchmark.findings import read_findings
-from cocoloss.benchmark.keys import Result
 from cocoloss.benchmark.rankings import rank
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tasks import Result
 from cocoloss.report.document import Items
 from cocoloss.report.markdown import block_as_markdown
-from cocoloss.report.page import MISSING
+from cocoloss.report.text import MISSING
 from synthetic_store import begin, fill_accuracy, infos_of, make_spec, put
 
 ROOT = Path(__file__).parents[1]

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,13 @@ def check_integer(value: object, name: str, *, minimum: int) -> int:
     if value < minimum:
         raise CoCoError(f"{name} must be at least {minimum}, but is {value}")
     return int(value)
+
+
+def check_share(value: object, name: str) -> float:
+    """Return a number strictly between 0 and 1: a significance level, a share of the rows."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise CoCoError(f"{name} must be a number between 0 and 1, not {value!r}")
+    return float(value)
 
 
 def check_n_classes(n_classes: object) -> int:

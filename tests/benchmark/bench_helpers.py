@@ -5,15 +5,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from cocoloss.benchmark.experiments import EXPERIMENTS
-from cocoloss.benchmark.keys import TableInfo
 from cocoloss.benchmark.plan import make_plan
-from cocoloss.benchmark.pool import HerePool
-from cocoloss.benchmark.progress import Progress
-from cocoloss.benchmark.runner import Runner
+from cocoloss.benchmark.runner import Progress, Runner
 from cocoloss.benchmark.spec import Spec
-
-EXPERIMENTS["fake"] = "fake_experiment"
+from cocoloss.benchmark.tasks import TableInfo
+from cocoloss.benchmark.workers import HerePool
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,7 @@ def run_fake(spec, store, *, datasets=("a", "b"), tables=None, pool=None, **opti
     tables = tables or FakeTables()
     plan = make_plan(spec, tables.infos(datasets))
     runner = Runner(spec, plan.units, tables, store, Progress(), **options)
-    return runner.run(pool or HerePool("fake_experiment", spec))
+    return runner.run(pool or HerePool(spec))
 
 
 class Interrupted:
@@ -118,7 +114,7 @@ class Interrupted:
 def run_until(spec, store, *, tasks, **options):
     """Run a fake benchmark until so many tasks have ended."""
     with pytest.raises(KeyboardInterrupt):
-        run_fake(spec, store, pool=Interrupted(HerePool("fake_experiment", spec), tasks), **options)
+        run_fake(spec, store, pool=Interrupted(HerePool(spec), tasks), **options)
 
 
 def numbers(store, spec):

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # for fake_experiment.py and bench_helpers.py, here and in workers
+sys.path.insert(0, str(HERE))  # for fake.py and bench_helpers.py, here and in workers
 
 
 @pytest.fixture(scope="session")
@@ -92,6 +92,9 @@ class Server:
 
     def stop(self):
         self.call("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "-w", "stop")
+
+    def crash(self):
+        self.call("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "-w", "restart")
 
     def call(self, program, *arguments):
         command = [*self.user, str(self.binaries / program), *arguments]

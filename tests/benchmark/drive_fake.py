@@ -12,14 +12,14 @@ import time
 
 from bench_helpers import fake_spec, run_fake
 
-from cocoloss.benchmark.cluster import DaskPool
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.workers import DaskPool
 
 SPEC = fake_spec("good", "better", "best", trials=5, sleep=0.01)
 
 
 def once(where, workers=0):
-    pool = DaskPool("fake_experiment", SPEC, "test", workers=workers) if workers else None
+    pool = DaskPool(SPEC, "test", workers=workers) if workers else None
     with Store(where) as store:
         run_fake(SPEC, store, pool=pool)
     if pool is not None:

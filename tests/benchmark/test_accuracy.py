@@ -10,9 +10,9 @@ from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from cocoloss import CoCoClassifier
-from cocoloss.benchmark import accuracy, fitting
-from cocoloss.benchmark.keys import Result, Task
-from cocoloss.benchmark.model_kind import ModelKind
+from cocoloss.benchmark import accuracy, evaluation
+from cocoloss.benchmark.models import ModelKind
+from cocoloss.benchmark.tasks import Result, Task
 from cocoloss.exceptions import CoCoError
 from play import info_of, iris, play, spec_of, table_of, wine
 
@@ -117,7 +117,7 @@ def test_all_trials_of_all_models_have_the_same_inner_folds(models, monkeypatch)
     def spied(kind, params, X, y, folds, seed, *, briefly=False):
         if briefly:
             seen.append([fold.test.tolist() for fold in folds.values()])
-        return fitting.evaluate_folds(kind, params, X, y, folds, seed, briefly=briefly)
+        return evaluation.evaluate_folds(kind, params, X, y, folds, seed, briefly=briefly)
 
     monkeypatch.setattr(accuracy, "evaluate_folds", spied)
     for name in models:
@@ -273,7 +273,7 @@ def test_the_tuner_never_sees_a_test_row_of_its_fold(models, monkeypatch, neural
         )
 
     models["spy"] = ModelKind(network if neural else bayes, bayes_space, 2, neural=neural)
-    monkeypatch.setattr(fitting, "TablePreprocessor", Watcher)
+    monkeypatch.setattr(evaluation, "TablePreprocessor", Watcher)
     table = wine()
     spec = quick_spec(["spy"], tuning={"trials_per_hyperparameter": 1, "mode": "each"})
     outer = accuracy.outer_folds(table.name, table.y, spec)
@@ -289,7 +289,7 @@ def test_the_tuner_never_sees_a_test_row_of_its_fold(models, monkeypatch, neural
 
 def test_a_fold_is_not_fitted_on_its_test_rows(models, monkeypatch):
     models["spy"] = ModelKind(bayes)
-    monkeypatch.setattr(fitting, "TablePreprocessor", Watcher)
+    monkeypatch.setattr(evaluation, "TablePreprocessor", Watcher)
     table, spec = wine(), quick_spec(["spy"])
     outer = accuracy.outer_folds(table.name, table.y, spec)
     Watcher.shown = []
@@ -350,7 +350,7 @@ def test_a_tiny_table_is_survived(name):
 def test_wide_tables_are_stacked_a_few_folds_at_a_time(monkeypatch):
     spec = quick_spec(["ce"], tuning={"trials_per_hyperparameter": 0})
     together = play(accuracy, spec, wine())
-    monkeypatch.setattr(fitting, "MOST_NUMBERS", 1)
+    monkeypatch.setattr(evaluation, "MOST_NUMBERS", 1)
     (_, one_by_one) = play(accuracy, spec, wine())[0]
     for a, b in zip(together[0][1].rows, one_by_one.rows, strict=True):
         assert a["log_loss"] == pytest.approx(b["log_loss"], rel=1e-3)

@@ -11,9 +11,10 @@ import pytest
 from bench_helpers import numbers, run_fake
 from drive_fake import SPEC
 
-from cocoloss.benchmark.status import status_of
+from cocoloss.benchmark.plan import status_of
 from cocoloss.benchmark.store import Store
 
+pytestmark = pytest.mark.cluster
 SCRIPT = Path(__file__).parent / "drive_fake.py"
 
 

@@ -3,17 +3,18 @@
 import json
 from pathlib import Path
 
+import fake
 import pytest
 from bench_cli import bench, refusal
 from bench_helpers import fake_spec
 
+from cocoloss.benchmark.export import merge
 from cocoloss.benchmark.findings import read_findings
-from cocoloss.benchmark.merge import merge
-from cocoloss.benchmark.session import run_benchmark
+from cocoloss.benchmark.plan import Tables
+from cocoloss.benchmark.runner import run_benchmark
 from cocoloss.benchmark.store import Store
-from cocoloss.benchmark.tables import Tables
 from cocoloss.exceptions import CoCoError
-from cocoloss.report.bench_about import about_blocks, missing_blocks
+from cocoloss.report.bench_sections import about_blocks, missing_blocks
 from cocoloss.report.document import Document
 from cocoloss.report.markdown import as_markdown
 from cocoloss.tables import OpenMLSource
@@ -68,7 +69,7 @@ def test_status_and_report_name_them():
     with Store("mine.sqlite", create=False) as store:
         (findings,) = read_findings(store)
     assert list(findings.left_out) == ALL
-    blocks = (*about_blocks(findings), *missing_blocks(findings))
+    blocks = (*about_blocks(findings, fake), *missing_blocks(findings))
     text = as_markdown(Document("mine", blocks, {}), "figures")
     assert "3 unusable tables were left out" in text
     assert "aimless has no column" in text

@@ -12,13 +12,19 @@ from sklearn.svm import SVC
 
 from cocoloss import CoCoClassifier
 from cocoloss.benchmark import models
-from cocoloss.benchmark.fitting import fit_folds
-from cocoloss.benchmark.folds import stratified_folds
-from cocoloss.benchmark.models import MODELS, find_model, tempered_coco
-from cocoloss.benchmark.own_models import model_from_text, own_model
-from cocoloss.benchmark.spaces import suggest_forest
+from cocoloss.benchmark.evaluation import fit_folds
+from cocoloss.benchmark.models import (
+    MODELS,
+    find_model,
+    model_from_text,
+    own_model,
+    suggest_forest,
+)
 from cocoloss.estimators.base import BaseNetworkClassifier
+from cocoloss.estimators.classifiers import ObjectiveClassifier
+from cocoloss.estimators.objective import CoCo
 from cocoloss.exceptions import CoCoError
+from cocoloss.tables import stratified_folds
 from oracles import printed_balanced_coco, value_and_grad
 from spies import note_which_batches_are_pairs
 
@@ -144,7 +150,7 @@ def test_every_baseline_has_a_weighted_form():
 def test_the_mixture_has_plain_and_balanced_at_its_marks(exponent, loss, iris):
     X, y = iris[0][:120], iris[1][:120]  # 50, 50, 20
     options = SMALL | {"n_members": 1, "random_state": 0, "early_stopping": False}
-    mixed = tempered_coco(exponent)(**options).fit(X, y)
+    mixed = ObjectiveClassifier(objective=CoCo(balance=exponent), **options).fit(X, y)
     known = CoCoClassifier(loss=loss, **options).fit(X, y)
     np.testing.assert_array_equal(mixed.parameters_, known.parameters_)
 

@@ -11,8 +11,7 @@ import pytest
 from bench_cli import FAILED, bench
 from bench_helpers import fake_spec, numbers, run_fake
 
-from cocoloss.benchmark.database import Database
-from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.store import Database, Store
 
 COMMANDS = {
     "status": ("status", "store/tiny.sqlite"),

@@ -1,22 +1,25 @@
-"""One contract, for a SQLite file and for a PostgreSQL server."""
-
 import math
+import re
+import shutil
+import sqlite3
+import sys
+import tempfile
 import threading
+import time
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from bench_helpers import FakeTables, fake_spec, numbers, run_fake
 
-from cocoloss.benchmark.environment import Environment
-from cocoloss.benchmark.export import export, fold_table, task_table
-from cocoloss.benchmark.keys import Result, Unit
-from cocoloss.benchmark.merge import merge
-from cocoloss.benchmark.runbook import now
-from cocoloss.benchmark.status import status_of
-from cocoloss.benchmark.store import Store
-from cocoloss.benchmark.worker import Finished
+from cocoloss.benchmark.export import export, fold_table, merge, task_table
+from cocoloss.benchmark.plan import status_of
+from cocoloss.benchmark.store import Database, Store, _went_away, now
+from cocoloss.benchmark.tasks import Environment, Finished, Result, Unit
 from cocoloss.exceptions import CoCoError
+from conftest import Server, find_binaries
 
 SPEC = fake_spec("good")
 HERE = Environment({"host": "here", "cores": 2}, {"python": "3.11"})
@@ -202,7 +205,7 @@ def test_a_store_is_read_without_being_made(where, store):
 
 def test_the_driver_that_has_gone_without_a_word_is_noticed(store, monkeypatch):
     store.begin_run("run1", SPEC, HERE)
-    monkeypatch.setattr("cocoloss.benchmark.status.now", lambda: now() + timedelta(minutes=5))
+    monkeypatch.setattr("cocoloss.benchmark.plan.now", lambda: now() + timedelta(minutes=5))
     (status,) = status_of(store)
     assert status["state"] == "broken"
     assert status["seconds_since_seen"] >= 300
@@ -273,3 +276,247 @@ def test_only_exported_tasks_can_be_merged(store, tmp_path):
         merge(store, tmp_path / "none.sqlite")
     with pytest.raises(CoCoError, match=r"must end in \.csv or \.parquet"):
         export(store, tmp_path / "rows.xlsx")
+
+
+def one_line_of(refusal):
+    line = str(refusal.value)
+    assert "\n" not in line
+    return line
+
+
+def test_a_full_disk_stops_with_one_line_and_loses_nothing_that_was_kept(tmp_path, monkeypatch):
+    path = tmp_path / "results.sqlite"
+
+    def nearly_full(connection, _):
+        connection.execute("PRAGMA max_page_count = 40")
+
+    with Store(path) as store:
+        sa.event.listen(store.database.engine, "connect", nearly_full)
+        store.database.engine.dispose()
+        spec = fake_spec(*(f"model{n}" for n in range(9)), trials=20)
+        with pytest.raises(CoCoError) as refusal:
+            run_fake(spec, store)
+    assert "results.sqlite: the disk is full; free some space" in one_line_of(refusal)
+    with Store(path) as store:
+        before = len(list(store.rows()))
+        assert before > 0
+        summary = run_fake(spec, store)
+        assert sum(summary.ran.values()) == 2 * 9 * 23 - before
+
+
+def test_a_read_only_place_is_refused(tmp_path):
+    # /proc takes no files, not even from root.
+    with pytest.raises(CoCoError, match="cannot be opened or made there; choose another place"):
+        Store("/proc/results.sqlite")
+
+
+def test_a_store_that_became_read_only_says_so(tmp_path):
+    with Store(tmp_path / "results.sqlite") as store:
+        with store.database.engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA query_only = ON")
+        with pytest.raises(CoCoError, match="it is read-only; choose another place") as refusal:
+            run_fake(SPEC, store)
+        one_line_of(refusal)
+
+
+def test_what_is_no_store_is_refused(tmp_path):
+    (tmp_path / "text.sqlite").write_text("not a database at all, but a long text" * 50)
+    with pytest.raises(CoCoError, match=r"text\.sqlite: it is no SQLite file"):
+        Store(tmp_path / "text.sqlite")
+    with pytest.raises(CoCoError, match="it is a folder"):
+        Store(tmp_path)
+    with pytest.raises(CoCoError, match="there is no folder"):
+        Store(tmp_path / "none" / "results.sqlite")
+    with pytest.raises(CoCoError, match=r"there is no store .*none"):
+        Store(tmp_path / "none.sqlite", create=False)
+    assert not (tmp_path / "none.sqlite").exists()
+    sqlite3.connect(tmp_path / "other.sqlite").execute("CREATE TABLE cats (name)").close()
+    with pytest.raises(CoCoError, match="holds no benchmark"):
+        Store(tmp_path / "other.sqlite", create=False)
+
+
+def test_a_damaged_file_is_told(tmp_path):
+    path = tmp_path / "results.sqlite"
+    with Store(path) as store:
+        run_fake(SPEC, store)
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\x5a" * (len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(CoCoError, match="damaged") as refusal, Store(path) as store:
+        run_fake(SPEC, store)
+    one_line_of(refusal)
+
+
+def test_tables_of_another_version_are_refused(where):
+    with Store(where) as store:
+        change = sa.update(store.meta).values(value="99")
+        store.database.writing(lambda c: c.execute(change))
+    with pytest.raises(CoCoError, match="another version of cocoloss"):
+        Store(where)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("postgresql://nobody@127.0.0.1:1/none", "no server answers there"),
+        ("postgresql://nobody@no-such-host.invalid/none", "there is no such host"),
+        ("mysql://me@here/db", "a store is a file or postgresql://"),
+        ("postgresql://me@here:port/db", "no URL of a PostgreSQL database"),
+    ],
+)
+def test_a_server_that_is_not_there_is_told_at_once(url, message):
+    with pytest.raises(CoCoError, match=message) as refusal:
+        Store(url)
+    one_line_of(refusal)
+
+
+def test_a_database_that_is_not_there_is_told(postgresql_server):
+    url = re.sub(r"/postgres(\?|$)", r"/no_such_database\1", postgresql_server)
+    with pytest.raises(CoCoError, match="there is no such database"):
+        Store(url)
+
+
+def test_the_password_is_not_shown():
+    with pytest.raises(CoCoError, match="store") as refusal:
+        Store("postgresql://me:secret@127.0.0.1:1/db")
+    assert "secret" not in one_line_of(refusal)
+
+
+def test_without_psycopg_the_way_out_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(CoCoError, match=r"pip install 'cocoloss\[postgresql\]'"):
+        Store("postgresql://me@127.0.0.1/db")
+
+
+def test_many_may_make_the_same_store_at_once(where):
+    barrier = threading.Barrier(8)
+    refusals = []
+
+    def make():
+        barrier.wait()
+        try:
+            Store(where).close()
+        except CoCoError as error:
+            refusals.append(error)
+
+    makers = [threading.Thread(target=make) for _ in range(8)]
+    for maker in makers:
+        maker.start()
+    for maker in makers:
+        maker.join()
+    assert refusals == []
+    with Store(where) as store:
+        assert store.runs() == []
+
+
+def test_a_store_is_read_from_a_read_only_disk(tmp_path):
+    path = tmp_path / "results.sqlite"
+    with Store(path) as store:
+        run_fake(SPEC, store)
+        expected = numbers(store, SPEC)
+    opened = Database(path, create=False)
+    opened.engine = opened._engine(read_only=True, immutable=True)  # noqa: SLF001 - as on a CD
+    reader = Store(path, create=False)
+    reader.database = opened
+    assert numbers(reader, SPEC) == expected
+    reader.close()
+
+
+@pytest.fixture
+def own_server():
+    """Give a server that a test may stop and crash."""
+    binaries = find_binaries()
+    if binaries is None:
+        pytest.skip("no PostgreSQL binaries here")
+    folder = Path(tempfile.mkdtemp(prefix="cocoloss-pg-"))
+    server = Server(binaries, folder)
+    server.make()
+    server.start()
+    yield server
+    server.stop()
+    shutil.rmtree(folder)
+
+
+@pytest.mark.cluster
+def test_a_server_that_is_restarted_costs_nothing(own_server):
+    with Store(own_server.url) as store:
+        run_fake(SPEC, store, datasets=["a"])
+        own_server.stop()
+        back = threading.Timer(0.7, own_server.start)
+        back.start()
+        summary = run_fake(SPEC, store, datasets=["a", "b"])
+        back.join()
+        assert summary.ran["ok"] == 6
+        own_server.stop()
+        back = threading.Timer(0.7, own_server.start)
+        back.start()
+        assert len(list(store.rows())) == 12
+        back.join()
+
+
+def test_results_hold_nothing_that_a_database_has_not():
+    with pytest.raises(TypeError, match="which JSON has not"):
+        store.dump_json(Result(extra={"model": object()}).extra)
+
+
+def test_a_server_is_called_as_the_user_wrote_it():
+    told = r"the store postgresql://me@127\.0\.0\.1:1/none: no server"
+    with pytest.raises(CoCoError, match=told):
+        Database("postgresql://me@127.0.0.1:1/none", create=False)
+
+
+def foreign_file(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE notes (text)")
+    connection.close()
+    return path.read_bytes()
+
+
+def test_the_database_of_another_program_stays_as_it_is(tmp_path):
+    before = foreign_file(tmp_path / "notes.sqlite")
+    with pytest.raises(CoCoError, match=r"holds the tables of another program \(notes\); choose"):
+        Store(tmp_path / "notes.sqlite")
+    assert (tmp_path / "notes.sqlite").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.sqlite"]
+
+
+def test_tables_of_another_program_on_a_server_are_not_ours(postgresql_url):
+    engine = sa.create_engine(postgresql_url.replace("postgresql:", "postgresql+psycopg:", 1))
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE notes (text text)"))
+    Store(postgresql_url).close()  # beside others' tables
+    with engine.begin() as connection:
+        connection.execute(sa.text("DROP TABLE cocoloss_meta"))
+    engine.dispose()
+    with pytest.raises(CoCoError, match="holds the tables of another program"):
+        Store(postgresql_url)
+
+
+def refused(state, words="as a server says it"):
+    """Return an error as SQLAlchemy hands it on; without a state if nobody answered."""
+    psycopg = pytest.importorskip("psycopg")
+    kind = psycopg.errors.lookup(state) if state else psycopg.OperationalError
+    return sa.exc.OperationalError("SELECT 1", {}, kind(words))
+
+
+@pytest.mark.parametrize("state", ["57P01", "57P02", "57P03", "08000", "08006", None])
+def test_a_server_that_restarts_is_known_by_its_state(state):
+    assert _went_away(refused(state, "the database system is in recovery mode"))
+
+
+@pytest.mark.parametrize("state", ["53100", "42501", "40001"])
+def test_a_server_that_refuses_has_not_gone(state):
+    assert not _went_away(refused(state, "Connection refused, says the disk"))
+
+
+@pytest.mark.cluster
+def test_a_server_that_crashes_again_and_again_is_waited_for(own_server):
+    spec = fake_spec("good", trials=30, sleep=0.02)
+    with Store(own_server.url) as store:
+        crashes = threading.Thread(
+            target=lambda: [(time.sleep(0.4), own_server.crash()) for _ in range(3)]
+        )
+        crashes.start()
+        summary = run_fake(spec, store, datasets=["a", "b"])
+        crashes.join()
+        assert summary.ran == {"ok": 66, "failed": 0, "timeout": 0}

@@ -1,11 +1,163 @@
-"""A study depends on what it was told, not on when, nor on how often it was stopped."""
-
+import math
 import sys
 
+import numpy as np
+import pandas as pd
 import pytest
+from optuna.trial import FixedTrial
+from sklearn.datasets import load_wine
 
-from cocoloss.benchmark.study import Study
+from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
+from cocoloss.benchmark import accuracy, study
+from cocoloss.benchmark.evaluation import balanced_accuracy_of
+from cocoloss.benchmark.study import Study, tune_classifier
+from cocoloss.estimators import cross_validate_lockstep
 from cocoloss.exceptions import CoCoError
+from cocoloss.tables import stratified_folds
+from play import iris, play, spec_of
+
+
+class Recorder:
+    """A trial that takes the upper bound of everything, and remembers what it was asked."""
+
+    def __init__(self):
+        self.asked = {}
+
+    def suggest_int(self, name, low, high, *, log=False):
+        self.asked[name] = (low, high, log)
+        return high
+
+    def suggest_float(self, name, low, high, *, log=False, step=None):
+        self.asked[name] = (low, high, log)
+        return high
+
+    def suggest_categorical(self, name, choices):
+        self.asked[name] = tuple(choices)
+        return choices[-1]
+
+
+def ask(space, *size, **options):
+    trial = Recorder()
+    return space(trial, *size, **options), trial.asked
+
+
+def test_the_network_space_is_the_printed_one():
+    params, asked = ask(study.suggest_network, 900, 20, 3)
+    assert asked == {
+        "hidden_layers": (1, 4, False),
+        "log2_units": (2, 10, False),
+        "log2_batch_size": (4, 8, False),  # floor(log2(450)) = 8
+        "learning_rate": (1e-5, 1e-2, True),
+        "weight_decay": (1e-5, 1e-1, True),
+        "use_dropout": (False, True),
+        "dropout_layer": (0, 4, False),
+        "dropout_rate": (0.01, 0.6, False),
+        "embedding_dim": (2, 64, True),
+    }
+    assert params == {
+        "hidden_layer_sizes": (1024,) * 4,
+        "batch_size": 256,
+        "learning_rate_init": 1e-2,
+        "weight_decay": 1e-1,
+        "dropout_layer": 4,
+        "dropout": 0.6,
+        "embedding_dim": 64,
+    }
+    CoCoClassifier(**params)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "bounds"), [(2, (2, 64)), (3, (2, 64)), (10, (9, 64)), (46, (45, 92))]
+)
+def test_the_embedding_has_room_for_the_simplex(n_classes, bounds):
+    _, asked = ask(study.suggest_network, 900, 20, n_classes)
+    assert asked["embedding_dim"] == (*bounds, True)
+
+
+@pytest.mark.parametrize("n_samples", [2, 3, 31, 32, 63, 64, 450, 1023, 1024, 1025, 90_000])
+def test_the_largest_batch_is_at_most_half_the_rows(n_samples):
+    exponent = min(math.floor(math.log2(n_samples / 2)), 9)
+    assert study.largest_batch(n_samples, 9) == exponent
+    _, asked = ask(study.suggest_network, n_samples, 20, 3)
+    assert asked["log2_batch_size"] == (min(4, exponent), exponent, False)
+
+
+def test_the_units_are_four_to_1024_whatever_the_table():
+    assert {study.unit_exponents(d) for d in range(1, 3000)} == {(2, 10)}
+
+
+def test_cross_entropy_has_no_embedding_to_choose():
+    params, asked = ask(study.suggest_network, 900, 20, 3, embedding=False)
+    assert "embedding_dim" not in params
+    assert "embedding_dim" not in asked
+    CrossEntropyClassifier(**params)
+
+
+def test_no_dropout_is_no_dropout():
+    point = {
+        "hidden_layers": 1,
+        "log2_units": 2,
+        "log2_batch_size": 4,
+        "learning_rate": 1e-3,
+        "weight_decay": 1e-3,
+        "use_dropout": False,
+        "embedding_dim": 4,
+    }
+    assert "dropout" not in study.suggest_network(FixedTrial(point), 900, 20, 3)
+
+
+def test_the_svm_space_is_the_printed_one():
+    _, asked = ask(study.suggest_svm, 900, 20, 3)
+    assert asked == {"C": (1e-3, 1e5, True), "gamma_times_d": (1 / 256, 4096, True)}
+
+
+def test_the_forest_looks_at_one_to_all_columns():
+    params, asked = ask(study.suggest_forest, 900, 20, 3)
+    assert asked == {"max_features": (1, 20, False)}
+    assert params == {"feature_share": 1.0}
+    assert study.suggest_forest(FixedTrial({"max_features": 5}), 900, 20, 3) == {
+        "feature_share": 0.25
+    }
+
+
+@pytest.mark.parametrize("n_samples", [40, 500, 100_000])
+@pytest.mark.parametrize("n_classes", [2, 3, 100])
+def test_the_default_is_a_point_of_the_default_space(n_samples, n_classes):
+    point = study.default_point({}, n_samples=n_samples, n_classes=n_classes)
+    params = study.suggest_default(FixedTrial(point), n_samples, 7, n_classes)
+    default = CoCoClassifier().get_params()
+    assert params["hidden_layer_sizes"] == default["hidden_layer_sizes"]
+    assert params["batch_size"] == min(
+        default["batch_size"], 2 ** study.largest_batch(n_samples, 8)
+    )
+    assert params["learning_rate_init"] == default["learning_rate_init"]
+    assert params["weight_decay"] == default["weight_decay"]
+    assert params["dropout"] == default["dropout"]
+    assert params["embedding_dim"] == max(8, n_classes)
+
+
+def test_a_classifier_outside_the_default_space_is_brought_to_its_edge():
+    params = {"hidden_layer_sizes": (2000,) * 5, "batch_size": 4, "weight_decay": 0.0}
+    point = study.default_point(params, n_samples=500, n_classes=2)
+    assert (point["hidden_layers"], point["log2_units"], point["log2_batch_size"]) == (3, 9, 4)
+    assert point["weight_decay"] == 1e-4
+    study.suggest_default(FixedTrial(point), 500, 7, 2)
+
+
+@pytest.mark.parametrize(("most", "high"), [(0, 10), (256, 8), (300, 8), (2048, 10), (1, 2)])
+def test_hidden_layers_may_be_capped(most, high):
+    trial = Recorder()
+    params = study.suggest_network(trial, 900, 20, 3, max_units=most)
+    assert trial.asked["log2_units"][:2] == (2, high)
+    assert params["hidden_layer_sizes"] == (2**high,) * 4
+
+
+def test_the_cap_of_a_spec_is_that_of_its_networks():
+    sections = {"tuning": {"trials_per_hyperparameter": 1}, "training": {"max_units": 4}}
+    capped = spec_of("accuracy", ["coco"], folds={"outer": 2, "inner": 2}, **sections)
+    *trials, (_, result) = play(accuracy, capped, iris())
+    assert {task.params["log2_units"] for task, _ in trials} == {2}
+    assert set(result.params["hidden_layer_sizes"]) == {4}
 
 
 def space(trial):
@@ -140,3 +292,103 @@ def test_says_how_to_get_optuna(monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(CoCoError, match=r"pip install 'cocoloss\[tune\]'"):
         Study("a", space)
+
+
+QUICK = {"max_iter": 3, "n_members": 1}
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    return X[::2], y[::2]
+
+
+def test_the_first_trial_is_the_classifier_as_it_is(table):
+    classifier = CoCoClassifier((24,), weight_decay=0.0, random_state=3, **QUICK)
+    tuned = tune_classifier(classifier, *table, n_trials=1)
+    assert tuned.best_params["hidden_layer_sizes"] == (24,)
+    assert tuned.best_params["weight_decay"] == 0.0
+    assert tuned.best_params["embedding_dim"] == "auto"
+
+    seed = int(np.random.default_rng(0).integers(2**31))
+    folds = stratified_folds(table[1], 3, seed)
+    scores = cross_validate_lockstep(classifier, *table, cv=folds, scoring=balanced_accuracy_of)
+    assert tuned.best_score == scores["test_score"].mean()
+
+
+def test_the_best_trial_wins_and_everyone_is_told(table):
+    told = []
+    tuned = tune_classifier(
+        CoCoClassifier(**QUICK), *table, n_trials=4, on_trial=lambda *args: told.append(args)
+    )
+    scores = [trial["score"] for trial in tuned.trials]
+    assert [(number, score) for number, score, _ in told] == list(enumerate(scores))
+    assert [best for *_, best in told] == np.maximum.accumulate(scores).tolist()
+    assert tuned.best_score == max(scores)
+    assert tuned.best_params == tuned.trials[int(np.argmax(scores))]["params"]
+    CoCoClassifier(**QUICK).set_params(**tuned.best_params)
+
+
+def test_the_same_seed_gives_the_same_trials(table):
+    first, again, other = (
+        tune_classifier(CoCoClassifier(**QUICK), *table, n_trials=3, random_state=seed)
+        for seed in (1, 1, 2)
+    )
+    assert first == again
+    assert first.trials[1]["params"] != other.trials[1]["params"]
+
+
+def test_cross_entropy_keeps_its_layers(table):
+    tuned = tune_classifier(CrossEntropyClassifier(**QUICK), *table, n_trials=2)
+    assert "embedding_dim" not in tuned.trials[1]["params"]
+
+
+def test_rare_classes_and_texts_are_no_obstacle():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=40), "b": rng.choice(["u", "v"], 40)})
+    y = ["rare"] + ["x", "y", "y"] * 13
+    tuned = tune_classifier(DotRegressionClassifier(**QUICK), X, y, n_trials=2, cv=3)
+    assert 0 < tuned.best_score < 1
+
+
+@pytest.mark.parametrize(("n_trials", "cv", "name"), [(0, 3, "n_trials"), (2, 1, "cv")])
+def test_refuses_what_cannot_be(table, n_trials, cv, name):
+    with pytest.raises(CoCoError, match=name):
+        tune_classifier(CoCoClassifier(**QUICK), *table, n_trials=n_trials, cv=cv)
+
+
+class Touchy(CoCoClassifier):
+    """Fails unless it has the batches it likes."""
+
+    likes: set = set()  # noqa: RUF012 - of all copies
+
+    def _make_loss(self, n_classes, embedding_dim, seed):
+        if self.batch_size not in self.likes:
+            raise CoCoError("diverged")
+        return super()._make_loss(n_classes, embedding_dim, seed)
+
+
+def test_a_trial_that_fails_is_not_the_end(table, monkeypatch):
+    monkeypatch.setattr(Touchy, "likes", {64})
+    told = []
+    tuned = tune_classifier(
+        Touchy(**QUICK), *table, n_trials=4, on_trial=lambda *args: told.append(args)
+    )
+    scores = [trial["score"] for trial in tuned.trials]
+    assert np.isnan(scores).any()
+    assert tuned.best_score == np.nanmax(scores)
+    assert [best for *_, best in told] == np.fmax.accumulate(scores).tolist()
+
+
+def test_a_first_trial_that_fails_is_the_end(table, monkeypatch):
+    monkeypatch.setattr(Touchy, "likes", {16, 32})
+    with pytest.raises(CoCoError, match="diverged"):
+        tune_classifier(Touchy(**QUICK), *table, n_trials=4)
+
+
+def test_an_interruption_passes_through(table):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tune_classifier(CoCoClassifier(**QUICK), *table, n_trials=2, on_trial=interrupt)

@@ -7,6 +7,7 @@ import pytest
 import cocoloss
 from cocoloss import CoCoClassifier
 from cocoloss.cli import predict
+from cocoloss.tables import table_file
 
 N = 300
 FAST = ("--epochs", 2, "--members", 1)
@@ -106,3 +107,31 @@ def test_models_without_preprocessing_answer_tables_by_name(run, long, tmp_path,
     swapped, plain = (run(command, tmp_path / "m.coco", tmp_path / f"{n}.csv") for n in "xy")
     assert swapped.stdout == plain.stdout
     assert len(plain.stdout.splitlines()) == N + 1
+
+
+def test_fit_and_predict_find_the_dialect_once_each(run, long, tmp_path, monkeypatch):
+    calls = []
+    find_dialect = table_file.find_dialect
+
+    def counted(*args, **options):
+        calls.append(args)
+        return find_dialect(*args, **options)
+
+    monkeypatch.setattr(table_file, "find_dialect", counted)
+    model = fitted(run, long, tmp_path)
+    assert len(calls) == 1
+    run("predict", model, tmp_path / "long.csv", "--proba", "--keep", "kind")
+    assert len(calls) == 2
+
+
+def test_one_part_is_read_ahead_and_no_more():
+    made = []
+
+    def parts():
+        for k in range(6):
+            made.append(k)
+            yield k
+
+    for k in predict.read_ahead(parts()):
+        assert len(made) <= k + 2
+    assert made == list(range(6))

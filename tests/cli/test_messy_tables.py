@@ -105,15 +105,6 @@ def test_the_same_numbers_predict_the_same_however_they_are_written(
     assert result.stderr == ""
 
 
-def test_a_thousand_alone_is_read_as_in_training(run, german, fitted, tmp_path):
-    row = german[:1].assign(Preis="-", Anteil="-", Umsatz="7.730")
-    row.to_csv(tmp_path / "a.csv", index=False, sep=";")
-    row.assign(Umsatz="7730").to_csv(tmp_path / "b.csv", index=False, sep=";")
-    row.assign(Umsatz="7.730,0").to_csv(tmp_path / "c.csv", index=False, sep=";")
-    answers = {run("predict", fitted[1], tmp_path / f"{n}.csv", "--proba").stdout for n in "abc"}
-    assert len(answers) == 1
-
-
 def test_columns_in_both_writings_keep_their_own_at_prediction(run, tmp_path):
     rows = [(f'"{i % 7},5{i % 3}"', f"{i % 5}.{i % 9}00", "ab"[i % 2]) for i in range(40)]
     path = tmp_path / "t.csv"
@@ -138,32 +129,6 @@ def test_kept_columns_come_out_as_they_stood(run, german, fitted, semicolons, tm
     parts = run("embed", fitted[1], semicolons, *twice).stdout.splitlines()
     assert parts[0].startswith("Filiale,embedding_0,")
     assert parts[1].startswith(f"{german['Filiale'][0]},")
-
-
-def test_kept_columns_of_long_tables_stand_in_their_rows(run, fitted, semicolons, monkeypatch):
-    whole = run("predict", fitted[1], semicolons, "--keep", "Nr", "--keep", "Anteil").stdout
-    monkeypatch.setattr("cocoloss.cli.predict.CHUNK_NUMBERS", 1)
-    monkeypatch.setattr("cocoloss.cli.predict.FEWEST_ROWS", 7)
-    parts = run("predict", fitted[1], semicolons, "--keep", "Nr", "--keep", "Anteil").stdout
-    assert parts == whole
-
-
-def test_whole_numbers_and_gaps_are_kept_as_they_stood(run, model, frame, tmp_path):
-    path = tmp_path / "t.csv"
-    frame.assign(size=["43", "", *["1.50"] * (len(frame) - 2)], id="007").to_csv(path, index=False)
-    lines = run("predict", model, path, "--keep", "size", "--keep", "id").stdout.splitlines()
-    assert [line.rpartition(",")[0] for line in lines[1:4]] == ["43,007", ",007", "1.50,007"]
-
-
-def test_a_column_of_numbers_can_be_taken_for_categories(run, semicolons, tmp_path):
-    out = tmp_path / "m.coco"
-    options = ("--target", "Art", "--out", out, "--categorical", "Filiale", "--categorical", "Nr")
-    run("fit", semicolons, *options, *FAST)
-    preprocessor = cocoloss.load(out).preprocessor_
-    assert preprocessor.kinds_["Filiale"] == "category"
-    assert preprocessor.one_hots_["Filiale"].categories == ["1", "2", "3"]
-    assert preprocessor.dropped_columns_["Nr"].startswith("too many categories")
-    assert len(run("predict", out, semicolons).stdout.splitlines()) == N + 1
 
 
 def test_codes_that_are_taken_for_categories_keep_their_zeros(run, german, tmp_path):
@@ -261,12 +226,6 @@ def test_fit_says_what_each_column_is(run, table, tmp_path):
     }
 
 
-def test_a_column_without_a_value_is_called_so(run, german, tmp_path):
-    german.assign(leer="").to_csv(tmp_path / "t.csv", index=False)
-    args = ("fit", tmp_path / "t.csv", "--target", "Art", "--out", tmp_path / "m.coco")
-    assert "leer (no value)" in run(*args, "--drop", "Nr", "--day-first", *FAST).stdout
-
-
 def test_whole_numbers_that_name_the_rows_are_told(run, german, tmp_path):
     path = tmp_path / "kunden.csv"
     numbers = {"Kunden-Nr": range(100_001, 100_001 + N), "rowId": range(9, N + 9), "Breite": 1.5}
@@ -311,17 +270,6 @@ def test_the_number_of_a_row_can_be_asked_for(run, refused, frame, tmp_path):
     assert "no column 'night' to use" in refused(*asked, "--use", "night")
 
 
-def test_the_page_tells_that_row_numbers_were_left_out(run, frame, tmp_path):
-    path = tmp_path / "t.csv"
-    frame[["size", "kind"]].assign(row=range(N_ROWS)).to_csv(path, index=False)
-    asked = ("report", path, "--target", "kind", "--out", tmp_path / "p.html", *FAST, "--json")
-    assert json.loads(run(*asked).stdout)["dropped_columns"] == {"row": "counts the rows"}
-
-
-def test_that_drop_can_be_repeated_is_in_the_help(run):
-    assert "Leave a column out; repeatable." in run("fit", "--help").stdout
-
-
 def test_text_among_numbers_is_not_said_to_be_against_the_style_of_training(
     refused, german, fitted, tmp_path
 ):
@@ -332,14 +280,6 @@ def test_text_among_numbers_is_not_said_to_be_against_the_style_of_training(
     said = refused("predict", fitted[1], path)
     assert "column 'Umsatz' held numbers in training and is to hold numbers (written as" in said
     assert "now, but holds 'viel'" in said
-
-
-def test_text_in_bytes_is_answered_as_text(run, frame, model, table, tmp_path):
-    path = tmp_path / "bytes.parquet"
-    frame.assign(city=[city.encode() for city in frame["city"]]).to_parquet(path)
-    given = run("predict", model, path, "--proba")
-    assert given.stdout == run("predict", model, table, "--proba").stdout
-    assert given.stderr == ""
 
 
 @pytest.mark.parametrize("word", ["NA", "None"])
@@ -363,30 +303,26 @@ def test_classes_may_be_called_like_gaps(run, frame, tmp_path, word):
     assert predicted == cocoloss.load(out).predict(plain).tolist()
 
 
-def test_a_first_line_of_numbers_can_be_said_to_be_names(run, refused, frame, tmp_path):
+def test_the_options_that_say_how_to_read_are_named(run, refused, frame, tmp_path):
     path = tmp_path / "t.csv"
+    frame[["size", "kind"]].to_csv(path, index=False, sep=":")
+    asked = ("fit", path, "--target", "kind", "--out", tmp_path / "m.coco", *FAST)
+    assert "separated by ':', set separator to ':' if so" in refused(*asked)
+    run(*asked, "--separator", ":")
     frame[["size", "kind"]].set_axis(["1990", "1980"], axis=1).to_csv(path, index=False)
     asked = ("fit", path, "--target", "1980", "--out", tmp_path / "m.coco", *FAST)
     line = refused(*asked)
-    assert "say --no-header if so, --header if these are names" in line
-    assert "=" not in line
+    assert "(--no-header) if so, to True (--header) if these are names" in line
     run(*asked, "--header")
     with_row = refused(*asked, "--no-header")
     assert "the columns are 'column_1', 'column_2'" in with_row
 
 
-def test_an_unusual_separator_is_named_as_an_option(run, refused, frame, tmp_path):
+def test_commas_that_may_be_thousands_are_noted(run, frame, tmp_path):
     path = tmp_path / "t.csv"
-    frame[["size", "kind"]].to_csv(path, index=False, sep=":")
+    cells = ["1,234", "2,500", "3,750"] * (N_ROWS // 3)
+    frame[["alive", "kind"]].assign(price=cells).to_csv(path, index=False, sep=";")
     asked = ("fit", path, "--target", "kind", "--out", tmp_path / "m.coco", *FAST)
-    assert "separated by ':', say --separator ':' if so" in refused(*asked)
-    run(*asked, "--separator", ":")
-
-
-def test_a_target_of_few_fractions_is_classes(run, frame, tmp_path):
-    path, out = tmp_path / "t.csv", tmp_path / "m.coco"
-    grades = {"ant": 0.5, "bee": 1.0, "cicada": 1.5}
-    frame[["size", "kind"]].assign(kind=frame["kind"].map(grades)).to_csv(path, index=False)
-    run("fit", path, "--target", "kind", "--out", out, *FAST)
-    answers = run("predict", out, path).stdout.splitlines()
-    assert set(answers[1:]) <= {"0.5", "1.0", "1.5"}
+    assert "'price' (such as 1,234)" in run(*asked).stderr
+    assert "(--decimal ,)" in run(*asked).stderr
+    assert "price" not in run(*asked, "--decimal", ",").stderr

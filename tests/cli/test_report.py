@@ -8,7 +8,7 @@ import pytest
 from cocoloss import CoCoClassifier
 from cocoloss.columns import settle_kinds
 from cocoloss.recording import record_fit
-from cocoloss.recording.rows import split_test
+from cocoloss.recording.watch import split_test
 
 FAST = ("--epochs", 3, "--members", 2, "--json")
 

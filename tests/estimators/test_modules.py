@@ -27,7 +27,7 @@ def normalising(n_features, q):
 
 def test_embeddings_of_a_module_are_on_the_sphere_too():
     classifier = quick(normalising, n_members=1).fit(X, Y)
-    assert classifier.normalize_
+    assert classifier.model_.networks.normalize
     np.testing.assert_allclose(np.linalg.norm(classifier.transform(X), axis=1), 1, rtol=1e-5)
     plain = quick(normalising, n_members=1, normalize=False).fit(X, Y)
     assert np.linalg.norm(plain.transform(X), axis=1).std() > 1e-3
@@ -80,7 +80,7 @@ def test_frozen_layers_are_neither_trained_nor_decayed(way):
     classifier = getattr(quick(half_frozen, **options), way)(X, Y)
     frozen = [module[0].weight.clone() for module in classifier.modules_]
     with torch.random.fork_rng([]):
-        torch.manual_seed(classifier._seed)  # noqa: SLF001
+        torch.manual_seed(classifier.history_.seed)
         torch.testing.assert_close(frozen[0], half_frozen(13, 8)[0].weight, rtol=0, atol=0)
     trained = classifier.parameters_
     getattr(classifier, way)(X, Y)  # goes on
@@ -98,6 +98,25 @@ def test_scikit_learns_monitor_scores_modules_too():
     assert len(log["epoch"]) == 3
     assert log["fit"] == classifier.score(X, Y)
     assert log["epoch"].iloc[-1] == log["fit"]
+
+
+def test_modules_predict_in_blocks_of_rows():
+    sizes = []
+
+    class Watching(nn.Linear):
+        def forward(self, x):
+            sizes.append(len(x))
+            return super().forward(x)
+
+    classifier = quick(Watching, max_iter=1).fit(X, Y)
+    many = np.tile(X, (60, 1))  # 10,680 rows
+    whole = classifier.predict_proba(X)
+    sizes.clear()
+    found = classifier.predict_proba(many)
+    assert max(sizes) == 4096
+    assert sum(sizes) == len(many) * 2  # members
+    np.testing.assert_allclose(found[: len(X)], whole, atol=1e-5)
+    assert classifier.predict(many[:1]).shape == (1,)
 
 
 @pytest.mark.parametrize("option", [{"dropout": 0.2}, {"output": "tanh"}])

@@ -10,7 +10,7 @@ from sklearn.datasets import load_wine
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from cocoloss import CoCoClassifier
-from cocoloss.estimators import stacking
+from cocoloss.estimators import jobs
 from cocoloss.estimators.threads import WORTH_A_THREAD, OneThread, threads_for
 
 
@@ -105,7 +105,7 @@ def test_fits_in_threads_leave_blas_and_torch_as_they_were(two_torch_threads):
 
 
 def test_a_thread_that_is_new_to_torch_gets_what_the_others_had(two_torch_threads):
-    held = stacking._one_thread.held  # noqa: SLF001
+    held = jobs._one_thread.held  # noqa: SLF001
     assert sorted(overlapping(held, held, torch.get_num_threads)) == [1, 2, 2]
     assert torch.get_num_threads() == 2
     assert in_a_thread(torch.get_num_threads) == 2

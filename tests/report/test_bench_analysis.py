@@ -7,29 +7,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import sqlalchemy as sa
-from scipy.stats import spearmanr
 
-from cocoloss.benchmark import printed
-from cocoloss.benchmark.analysis import WEIGHTED, analyse
-from cocoloss.benchmark.characters import wins_by_character
+from cocoloss.benchmark.analysis import PAPER_MODELS, WEIGHTED, printed_ranks
 from cocoloss.benchmark.findings import read_findings
-from cocoloss.benchmark.keys import Result
-from cocoloss.benchmark.rankings import NotRanked, Ranking, rank
-from cocoloss.benchmark.schema import COLUMNS
-from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.leads import Leads
+from cocoloss.benchmark.rankings import NotRanked, rank
+from cocoloss.benchmark.store import COLUMNS, Store
+from cocoloss.benchmark.tasks import Result
 from cocoloss.exceptions import CoCoError
-from cocoloss.report.bench_convergence import mean_grid, rank_grid
-from cocoloss.stats import compare, critical_distance
-from synthetic_store import (
-    begin,
-    fill_accuracy,
-    fill_convergence,
-    fill_evolution,
-    infos_of,
-    make_spec,
-    put,
-)
+from cocoloss.report import bench_report
+from cocoloss.stats import compare
+from synthetic_store import PAPER, analyse, begin, fill_accuracy, infos_of, make_spec, put
 
+PRINTED = printed_ranks([PAPER])
 HOLES = {
     "failed": {("table-01", "ce")},
     "timed_out": {("table-02", "rf")},
@@ -136,7 +126,7 @@ def test_dispersity_is_ranked_lowest_first_among_networks(accuracy):
     assert set(ranking.comparison.models) == {"coco", "dr", "ce"}
     assert ranking.comparison.models[0] == "coco"
     assert not ranking.comparison.higher_is_better
-    assert ranking.printed is printed.DISPERSITY
+    assert ranking.printed.ranks == PRINTED["dispersity"].ranks
 
 
 def dispersities(models, n_datasets=8, n_folds=6):
@@ -227,26 +217,25 @@ def test_a_model_without_results_is_named():
 
 
 def test_printed_numbers_stand_beside_the_same_models_only():
-    rows = made_up_rows([*printed.PAPER_MODELS, "hgb"])
-    theirs = printed.BALANCED_ACCURACY
-    same = rank(rows, printed.PAPER_MODELS, name="p", title="", printed=theirs)
-    more = rank(rows, [*printed.PAPER_MODELS, "hgb"], name="a", title="", printed=theirs)
+    rows = made_up_rows([*PAPER_MODELS, "hgb"])
+    theirs = PRINTED["balanced_accuracy"]
+    same = rank(rows, PAPER_MODELS, name="p", title="", printed=theirs)
+    more = rank(rows, [*PAPER_MODELS, "hgb"], name="a", title="", printed=theirs)
     assert same.printed is theirs
     assert more.printed is None
 
 
-def test_printed_critical_distances_are_those_of_the_printed_numbers_of_datasets():
-    for theirs, digits in ((printed.BALANCED_ACCURACY, 2), (printed.DISPERSITY, 3)):
-        distance = critical_distance(len(theirs.ranks), theirs.n_datasets)
-        assert round(distance, digits) == theirs.critical_distance
-    ranks = [rank for rank, _ in printed.BALANCED_ACCURACY.ranks.values()]
-    assert sum(ranks) == pytest.approx(15.0)
+def test_without_the_file_nothing_printed_stands_beside(accuracy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert printed_ranks([tmp_path]) == {}
+    (ranking,) = bench_report.analyse(accuracy).rankings
+    assert ranking.printed is None
 
 
 def test_groups_name_models_that_there_are():
     from cocoloss.benchmark.models import MODELS  # noqa: PLC0415 - heavy
 
-    assert set(printed.PAPER_MODELS) | set(WEIGHTED) <= set(MODELS)
+    assert set(PAPER_MODELS) | set(WEIGHTED) <= set(MODELS)
     assert all(MODELS[name].weighted for name in WEIGHTED)
 
 
@@ -278,7 +267,7 @@ def test_wins_by_character_are_counted_one_by_one():
     scores.iloc[3, 1] = np.nan
     known = pd.DataFrame({"n_classes": rng.integers(2, 15, size=40).astype(float)}, names)
     known.iloc[7] = np.nan
-    found = wins_by_character(scores, known, "coco")
+    found = Leads("coco", scores, known).wins()
     for line in found.itertuples():
         low, high = {"below 3": (0, 3), "3 to under 10": (3, 10), "10 or more": (10, 99)}[line.bin]
         inside = [d for d in names if low <= known.loc[d, "n_classes"] < high]
@@ -289,57 +278,6 @@ def test_wins_by_character_are_counted_one_by_one():
         assert line.n_datasets == line.wins + line.ties + line.losses
     assert found.groupby("other")["n_datasets"].sum().to_dict() == {"a": 38, "b": 39}
     assert found.groupby("other")["n_tables"].sum().to_dict() == {"a": 39, "b": 39}
-
-
-def test_the_trend_is_least_squares_and_spearman(store):
-    models = ["coco-plain", "coco-balanced", "coco-s0.25"]
-    spec, infos = make_spec("imbalance", models=models), infos_of(10)
-    fill_accuracy(store, spec, infos)
-    findings = read_findings(store, (spec.name,))[0]
-    outer, inner = (gains.paper for gains in analyse(findings).gains)
-    means = findings.rows.groupby(["dataset", "model"])["balanced_accuracy"].mean()
-    x = np.array([info.class_ratio for info in infos])
-    y = np.array([means[i.name, "coco-balanced"] - means[i.name, "coco-plain"] for i in infos])
-    assert [outer.slope, outer.intercept] == pytest.approx(np.polyfit(x, y, 1).tolist())
-    assert outer.spearman == pytest.approx(spearmanr(x, y).statistic)
-    assert outer.p_value == pytest.approx(spearmanr(x, y).pvalue)
-    assert inner.slope == pytest.approx(0.002)  # as it was made
-
-
-def test_convergence_means_are_over_datasets_that_have_all(store):
-    spec = make_spec("convergence", models=["ce", "coco", "dr"])
-    fill_convergence(store, spec, infos_of(6), n_terms=(64, 256))
-    rows = read_findings(store, (spec.name,))[0].rows
-    lacking = rows[~((rows["dataset"] == "table-05") & (rows["model"] == "ce"))]
-    findings = read_findings(store, (spec.name,))[0]
-    analysis = analyse(type(findings)(**{**vars(findings), "rows": lacking}))
-    assert analysis.models == ("coco", "dr", "ce")
-    assert analysis.heads == ("paper", "gaussian", "centroid")
-    chosen = rows[(rows["head"] == "gaussian") & (rows["n_terms"] == 64) & (rows["model"] == "dr")]
-    expected = (
-        chosen[chosen["dataset"] != "table-05"].groupby("dataset")["balanced_accuracy"].mean()
-    )
-    means = analysis.means.set_index(["head", "model", "n_terms"])
-    assert means.loc[("gaussian", "dr", 64), "balanced_accuracy"] == pytest.approx(expected.mean())
-    assert means.loc[("gaussian", "dr", 64), "n_datasets"] == 5
-    ranking = analysis.rankings["paper", 64]
-    assert isinstance(ranking, Ranking)
-    assert ranking.printed is printed.CONVERGENCE[64]
-    assert ranking.comparison.models[0] == "coco"
-    assert analysis.rankings["gaussian", 64].printed is None
-
-
-def test_evolution_keeps_what_was_measured(store):
-    spec = make_spec("evolution", models=["coco", "dr"])
-    fill_evolution(store, spec, infos_of(1, ["credit-g"]), n=50)
-    findings = read_findings(store, (spec.name,))[0]
-    run, _ = analyse(findings).runs
-    assert (run.dataset, run.model, run.epochs) == ("credit-g", "coco", (50, 150, 250, 500))
-    assert run.embeddings.shape == (4, 50, 2)
-    ends = run.centres[3]
-    cosine = ends[0] @ ends[1] / np.linalg.norm(ends, axis=1).prod()
-    assert run.measures["cosine"][3] == pytest.approx(cosine)
-    assert np.isnan(run.measures["largest_norm"]).all()  # not measured
 
 
 def test_a_hundred_thousand_results_are_read_in_seconds(tmp_path):
@@ -366,39 +304,3 @@ def test_a_hundred_thousand_results_are_read_in_seconds(tmp_path):
     assert len(findings.rows) == 200 * 4
     assert findings.units["n_trials"].tolist() == [500] * 200
     assert took < 3
-
-
-def test_convergence_grids_show_means_and_ranks_both_ways(tmp_path):
-    spec = make_spec("convergence", models=["ce", "coco", "dr"])
-    with Store(tmp_path / "curves.sqlite") as store:
-        fill_convergence(store, spec, infos_of(6), n_terms=(64, 256))
-        (findings,) = read_findings(store)
-    analysis = analyse(findings)
-    rows = findings.rows[(findings.rows["head"] == "centroid") & (findings.rows["n_terms"] == 256)]
-    scores = rows.groupby(["dataset", "model"])["balanced_accuracy"].mean().unstack()
-
-    means = {row[0].text: row[2].value for row in mean_grid(analysis, "centroid").rows}
-    assert means == pytest.approx(scores.mean().to_dict())
-    ranks = scores.rank(axis=1, ascending=False).mean()
-    shown = {
-        row[0].text: row[2].value for row in rank_grid(analysis, "centroid", by_mean=True).rows
-    }
-    assert {m: shown[m] for m in ranks.index} == pytest.approx(ranks.to_dict())
-    folds = {row[0].text: row[2].value for row in rank_grid(analysis, "centroid").rows}
-    ranking = analysis.rankings["centroid", 256]
-    assert folds["coco"] == ranking.comparison.average_ranks["coco"]
-
-
-def test_dot_regression_on_the_sphere_takes_the_place_of_the_printed_one(tmp_path):
-    spec = make_spec(models=["coco", "dr", "ce", "rf", "dr-sphere"])
-    with Store(tmp_path / "sphere.sqlite") as store:
-        for dataset, unit in begin(store, spec, infos_of(4)).items():
-            scores = [{"fold": k, "balanced_accuracy": 0.5 + 0.01 * k} for k in range(10)]
-            if dataset[1] == "dr":
-                scores = [row | {"balanced_accuracy": 0.2} for row in scores]
-            put(store, spec, unit, "folds", "all", Result(rows=scores))
-        (findings,) = read_findings(store)
-    ranked = {each.name: each for each in analyse(findings).rankings}
-    assert set(ranked["paper"].comparison.models) == {"coco", "dr", "ce", "rf"}
-    assert set(ranked["sphere"].comparison.models) == {"coco", "dr-sphere", "ce", "rf"}
-    assert ranked["sphere"].printed is None

@@ -4,23 +4,31 @@ from dataclasses import replace
 
 import pytest
 
-from cocoloss.benchmark.analysis import analyse
+from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.findings import read_findings
-from cocoloss.benchmark.imbalance_analysis import BALANCED, PLAIN
-from cocoloss.benchmark.keys import Result
 from cocoloss.benchmark.store import Store
-from cocoloss.report.bench_about import about_blocks, making_blocks, missing_blocks
-from cocoloss.report.bench_accuracy import (
+from cocoloss.benchmark.tasks import Result
+from cocoloss.report.bench_rankings import (
+    extremes_grid,
+    pair_grids,
+    ranks_grid,
+    reference_grid,
+    wins_grid,
+)
+from cocoloss.report.bench_sections import (
+    about_blocks,
     accuracy_blocks,
     dataset_blocks,
+    making_blocks,
     measures_grid,
+    missing_blocks,
 )
-from cocoloss.report.bench_leads import extremes_grid, wins_grid
-from cocoloss.report.bench_rankings import pair_grids, ranks_grid, reference_grid
 from cocoloss.report.document import Heading, Text
-from cocoloss.report.page import MISSING
-from synthetic_store import begin, fill_accuracy, infos_of, make_spec, put
+from cocoloss.report.text import MISSING
+from synthetic_store import PAPER, analyse, begin, fill_accuracy, infos_of, make_spec, put
 
+imbalance = load_experiment("imbalance", [PAPER])
+PLAIN, BALANCED = imbalance.PLAIN, imbalance.BALANCED
 # Scores of two folds by dataset and model: rf has the worse tables, and is better on each.
 SCORES = {
     ("table-00", "rf"): (0.78, 0.76),
@@ -154,7 +162,7 @@ def test_a_run_that_was_stopped_says_how_far_it_is(tmp_path):
         row = {"fold": 0, "balanced_accuracy": 0.5}
         put(store, spec, units["table-00", "b"], "fold", "0", Result(rows=[row]))
         (findings,) = read_findings(store)
-    said = texts(about_blocks(findings))[-1]
+    said = texts(about_blocks(findings, load_experiment("accuracy")))[-1]
     assert said.startswith("3 of 3 pairs of dataset and model are not finished yet;")
     (grid,) = missing_blocks(findings)
     states = {row[1].text: row[2].text for row in grid.rows}
@@ -166,7 +174,7 @@ def test_what_went_wrong_is_told_from_what_is_to_come(tmp_path):
     with Store(tmp_path / "s.sqlite") as store:
         fill_accuracy(store, make_spec(), infos_of(2), **lost)
         (findings,) = read_findings(store)
-    said = texts(about_blocks(findings))[-1]
+    said = texts(about_blocks(findings, load_experiment("accuracy")))[-1]
     assert said.startswith("Something went wrong for 1 of 10 pairs of dataset and model, and 2 are")
 
 

@@ -3,14 +3,14 @@
 import pytest
 
 from browser import CONTRASTS
-from cocoloss.benchmark.analysis import analyse
 from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.store import Store
-from cocoloss.report.bench_page import as_page
-from cocoloss.report.bench_report import build_document
-from cocoloss.report.page import MISSING, significant
+from cocoloss.report.bench_report import as_page
+from cocoloss.report.text import MISSING, significant
 from synthetic_store import (
     SKILLS,
+    analyse,
+    build_document,
     fill_accuracy,
     fill_convergence,
     fill_evolution,
@@ -103,17 +103,17 @@ def test_a_phone_cuts_no_heading_and_wastes_no_room_on_those_out_of_sight(
 def test_one_diagram_is_seen_at_a_time(open_page, path):
     for width in (1280, 390):
         page = open_page(path, width=width)
-        figure = page.locator("figure", has=page.locator("svg.cd")).first
-        assert figure.locator("svg.cd").count() == 2
-        assert figure.locator("svg.cd:visible").count() == 1
+        figure = page.locator("figure", has=page.locator("svg.drawing .drawing-model")).first
+        assert figure.locator("svg.drawing").count() == 2
+        assert figure.locator("svg.drawing:visible").count() == 1
 
 
 def test_diagrams_name_every_model_and_no_two_names_meet(open_page, path):
     for width in (1280, 390):
         page = open_page(path, width=width)
-        for svg in page.locator("svg.cd:visible").all():
+        for svg in page.locator("svg.drawing:visible").all():
             boxes = svg.evaluate(
-                """(svg) => [...svg.querySelectorAll("text")].map((text) => {
+                """(svg) => [...svg.querySelectorAll("text")].filter((text) => text.getClientRects().length).map((text) => {
                   const { x, y, width, height } = text.getBoundingClientRect();
                   return [x, y, x + width, y + height];
                 })"""
@@ -273,9 +273,11 @@ def test_the_contents_lead_to_every_section(open_page, path):
 
 def test_curves_scatter_and_panels_are_drawn(open_page, path):
     page = open_page(path)
-    assert page.locator("svg.chart[aria-label^='Mean balanced accuracy'] path.curve").count() == 6
-    assert page.locator("svg.chart[aria-label^='Improvement'] circle.point").count() == 10
-    panels = page.locator(".panels svg.chart")
-    assert panels.count() == 4
-    assert panels.nth(3).locator(".centre").count() == 2
-    assert "cosine of class centres -0.9" in panels.nth(3).get_attribute("aria-label")
+    assert (
+        page.locator("svg.drawing[aria-label^='Mean balanced accuracy'] .drawing-curve").count()
+        == 6
+    )
+    assert page.locator("svg.drawing[aria-label^='Improvement'] .drawing-points use").count() == 10
+    panels = page.locator("svg.drawing[aria-label^='The embedding']")
+    assert panels.locator(".drawing-centre").count() == 8
+    assert "-0.9" in panels.get_attribute("aria-label")

@@ -4,12 +4,12 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from cocoloss.benchmark.analysis import analyse
 from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.store import Store
 from cocoloss.cli.bench_report import report as report_command
@@ -22,8 +22,11 @@ from cocoloss.report.latex import escape as latex_escape
 from cocoloss.report.markdown import as_markdown
 from cocoloss.stats import compare
 from synthetic_store import (
+    PAPER,
     SKILLS,
+    analyse,
     begin,
+    build_document,
     fill_accuracy,
     fill_convergence,
     fill_evolution,
@@ -46,7 +49,7 @@ def store(tmp_path_factory):
 @pytest.fixture(scope="module")
 def folder(store, tmp_path_factory):
     target = tmp_path_factory.mktemp("report") / "new" / "folder"
-    write_bench_report(store, target)
+    write_bench_report(store, target, experiments=[PAPER])
     return target
 
 
@@ -63,14 +66,17 @@ def test_writes_every_form(folder):
     assert not [path for path in folder.rglob("*") if ".part" in path.name]
 
 
-def test_diagrams_come_as_svg_png_and_tikz(folder):
-    for suffix, mark in ((".svg", b"<?xml"), (".png", b"\x89PNG"), (".tex", b"\\begin{tikz")):
-        content = (folder / "figures" / f"accuracy-made-up-all{suffix}").read_bytes()
-        assert content.startswith(mark)
-    for name in ("convergence-made-up-paper-curves", "imbalance-made-up-imbalance-inner-score"):
-        assert (folder / "figures" / f"{name}.svg").read_bytes().startswith(b"<?xml")
+def test_drawings_come_as_svg_png_and_pdf(folder):
+    marks = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
     (panels,) = (folder / "figures").glob("evolution-made-up-a-b-*-coco.png")
-    assert panels.read_bytes().startswith(b"\x89PNG")
+    for name in (
+        "accuracy-made-up-all",
+        "convergence-made-up-paper-curves",
+        "imbalance-made-up-imbalance-inner-score",
+        panels.stem,
+    ):
+        for suffix, mark in marks.items():
+            assert (folder / "figures" / f"{name}{suffix}").read_bytes().startswith(mark)
 
 
 def test_where_nothing_is_significant_only_ranks_by_means_are_drawn(tmp_path):
@@ -80,7 +86,7 @@ def test_where_nothing_is_significant_only_ranks_by_means_are_drawn(tmp_path):
         findings = read_findings(store)
     analysis = analyse(findings[0])
     assert set(analysis.rankings[0].comparison.average_ranks) == {1.0}
-    document = bench_report.build_document(findings, [analysis], ["x"])
+    document = build_document(findings, [analysis], ["x"])
     assert [picture.name for picture in document.pictures()] == ["x-all-by-mean"]
     assert "No model is significantly better" in as_markdown(document, "figures")
 
@@ -155,7 +161,7 @@ def test_latex_raises_a_whole_run_at_once(text):
 def there_is_latex():
     if not (shutil.which("pdflatex") and shutil.which("kpsewhich")):
         return False
-    styles = ["tikz.sty", "booktabs.sty"]
+    styles = ["longtable.sty", "booktabs.sty"]
     found = subprocess.run(["kpsewhich", *styles], capture_output=True, check=False)  # noqa: S607
     return len(found.stdout.splitlines()) == len(styles)
 
@@ -180,7 +186,7 @@ def test_pdflatex_sets_the_whole_report_within_its_margins(tmp_path):
         fill_accuracy(store, make_spec("imbalance", models=names), infos_of(5))
         fill_convergence(store, make_spec("convergence", models=["coco", "dr"]), infos_of(3))
         fill_evolution(store, make_spec("evolution", models=["coco"]), infos_of(1))
-        write_bench_report(store, tmp_path / "report")
+        write_bench_report(store, tmp_path / "report", experiments=[PAPER])
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
     told = subprocess.run(
         command, cwd=tmp_path / "report", capture_output=True, check=False, stdin=subprocess.DEVNULL
@@ -200,7 +206,9 @@ def test_the_scores_can_be_compared_again(folder, ranking):
 
 def test_the_same_store_gives_the_same_files(store, tmp_path):
     first, second = (
-        write_bench_report(store, tmp_path / name, names=("imbalance-made-up",))
+        write_bench_report(
+            store, tmp_path / name, names=("imbalance-made-up",), experiments=[PAPER]
+        )
         for name in ("first", "second")
     )
     assert [path.name for path in first] == [path.name for path in second]
@@ -217,14 +225,14 @@ def test_a_failure_leaves_the_earlier_report_as_it_was(store, tmp_path, monkeypa
 
     monkeypatch.setattr(bench_report, "as_latex", broken)
     with pytest.raises(CoCoError, match="broken"):
-        write_bench_report(store, tmp_path, names=("evolution-made-up",))
+        write_bench_report(store, tmp_path, names=("evolution-made-up",), experiments=[PAPER])
     assert sorted(p.name for p in tmp_path.iterdir()) == ["index.html", "mine.txt"]
     assert (tmp_path / "index.html").read_text() == "earlier"
 
 
 def test_other_files_of_the_folder_are_left_alone(store, tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
-    write_bench_report(store, tmp_path, names=("evolution-made-up",))
+    write_bench_report(store, tmp_path, names=("evolution-made-up",), experiments=[PAPER])
     assert (tmp_path / "mine.txt").read_text() == "mine"
     assert (tmp_path / "index.html").exists()
 
@@ -235,12 +243,26 @@ def test_a_file_is_no_folder(store, tmp_path):
         write_bench_report(store, tmp_path / "file")
 
 
+def test_a_folder_is_not_called_like_a_file(store, tmp_path):
+    with pytest.raises(CoCoError, match=r"a report is a folder with .* such as .*mine$"):
+        write_bench_report(store, tmp_path / "mine.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_experiment_that_is_not_there_is_named_with_the_remedy(store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "evolution", raising=False)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(PAPER)])
+    with pytest.raises(CoCoError, match=r"no experiment 'evolution'.*--experiments FOLDER"):
+        write_bench_report(store, tmp_path / "out", names=("evolution-made-up",))
+
+
 def test_two_benchmarks_of_one_name_have_files_of_their_own(tmp_path):
     with Store(tmp_path / "s.sqlite") as store:
         for epochs in (5, 10):
             spec = make_spec(models=["coco", "rf"], name="same", training={"epochs": epochs})
             fill_accuracy(store, spec, infos_of(3))
-        write_bench_report(store, tmp_path / "out")
+        write_bench_report(store, tmp_path / "out", experiments=[PAPER])
     assert len(list((tmp_path / "out").glob("same-*-scores.csv"))) == 2
 
 
@@ -249,19 +271,19 @@ def test_a_benchmark_that_has_just_begun_has_a_report(tmp_path, kind):
     spec = make_spec(kind, models=["coco", "dr"])
     with Store(tmp_path / "s.sqlite") as store:
         begin(store, spec, infos_of(2))
-        write_bench_report(store, tmp_path / "out")
+        write_bench_report(store, tmp_path / "out", experiments=[PAPER])
     assert "not finished yet" in (tmp_path / "out" / "report.md").read_text()
 
 
 def test_the_command_writes_and_says_so(store, tmp_path):
-    args = [store.name, "--out", str(tmp_path / "out"), "--name", "evolution-made-up"]
+    args = [store.name, "--out", str(tmp_path / "out"), "--name", "accuracy-made-up"]
     result = CliRunner().invoke(report_command, args)
     assert result.exit_code == 0
     assert f"wrote {tmp_path / 'out' / 'index.html'}" in result.output
 
 
 def test_the_command_tells_machines_where_the_page_is(store, tmp_path):
-    args = [store.name, "--out", str(tmp_path / "out"), "--name", "evolution-made-up", "--json"]
+    args = [store.name, "--out", str(tmp_path / "out"), "--name", "accuracy-made-up", "--json"]
     found = json.loads(CliRunner().invoke(report_command, args).output)
     assert found["page"] == str(tmp_path / "out" / "index.html")
 
@@ -269,7 +291,7 @@ def test_the_command_tells_machines_where_the_page_is(store, tmp_path):
 def test_writers_say_every_block_of_the_document(store):
     findings = read_findings(store)
     prefixes = [f.name for f in findings]
-    document = bench_report.build_document(findings, [analyse(f) for f in findings], prefixes)
+    document = build_document(findings, [analyse(f) for f in findings], prefixes)
     for text in (as_markdown(document, "figures"), as_latex(document, "figures")):
         for said in ("What is missing", "coco against each other model", "Dataset by dataset"):
             assert said in text

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.report.cd_diagram import cd_diagram, cd_diagram_tikz
+from cocoloss.report.cd_diagram import cd_diagram
 from cocoloss.stats import cliques, compare
 
 LONG = "HistGradientBoosting (class_weight='balanced', 500 trees, learning rate 0.1)"
@@ -57,10 +57,18 @@ def lines_of(figure, kind):
     return [line for line in axes.lines if line.get_gid().split("-")[0] == kind]
 
 
+def line_of(figure, place):
+    return next(x for x in lines_of(figure, "model") if x.get_gid() == f"model-{place}")
+
+
+def rank_of(figure, place):
+    """Return the x at which a model's line leaves the axis and runs down past the bars."""
+    return line_of(figure, place).get_xdata()[0]
+
+
 def lane_of(figure, place):
-    """Return the x of the part of a model's line that runs down through the bars."""
-    (line,) = [x for x in lines_of(figure, "model") if x.get_gid() == f"model-{place}"]
-    return line.get_xdata()[-2]
+    """Return the x at which a model's line runs down to the height of its name."""
+    return line_of(figure, place).get_xdata()[-2]
 
 
 def text_boxes(figure):
@@ -81,34 +89,48 @@ def assert_texts_are_apart_and_inside(figure, n_models):
         assert box.y1 <= page.y1, text
 
 
-@settings(deadline=None, max_examples=25)
-@given(comparisons())
-def test_a_thick_bar_touches_only_models_that_do_not_differ(comparison):
-    figure = cd_diagram(comparison)
+def members_of(figure, comparison):
+    """Return which models each bar and each dotted line joins, as they are seen."""
+    starts = [rank_of(figure, place) for place in range(comparison.n_models)]
     lanes = [lane_of(figure, place) for place in range(comparison.n_models)]
+    groups = []
     for bar in lines_of(figure, "bar"):
         left, right = bar.get_xdata()
-        touched = [j for j, x in enumerate(lanes) if left - 0.03 <= x <= right + 0.03]
-        assert len(touched) >= 2
-        for a, b in itertools.combinations(touched, 2):
-            assert not comparison.different.iloc[a, b]
+        groups.append([j for j, x in enumerate(starts) if left - 0.03 <= x <= right + 0.03])
+    dotted = [[lanes.index(x) for x in dots.get_xdata()] for dots in lines_of(figure, "dots")]
+    return groups + dotted
 
 
 @settings(deadline=None, max_examples=25)
 @given(comparisons())
 def test_every_pair_that_does_not_differ_is_shown_and_no_other(comparison):
-    figure = cd_diagram(comparison)
-    lanes = [lane_of(figure, place) for place in range(comparison.n_models)]
-    shown = set()
-    for bar in lines_of(figure, "bar"):
-        left, right = bar.get_xdata()
-        members = [j for j, x in enumerate(lanes) if left <= x <= right]
-        shown |= set(itertools.combinations(members, 2))
-    for dots in lines_of(figure, "dots"):
-        members = [lanes.index(x) for x in dots.get_xdata()]
-        shown |= set(itertools.combinations(members, 2))
+    groups = members_of(cd_diagram(comparison), comparison)
+    shown = {pair for group in groups for pair in itertools.combinations(group, 2)}
     for a, b in itertools.combinations(range(comparison.n_models), 2):
         assert ((a, b) in shown) == (not comparison.different.iloc[a, b])
+
+
+def assert_bars_span_their_ranks(comparison):
+    figure = cd_diagram(comparison)
+    length = lines_of(figure, "axis")[0].get_xdata()[1]
+    ranks = comparison.average_ranks
+    groups = {(ranks[group[0]], ranks[group[-1]]): group for group in comparison.cliques}
+    bars = lines_of(figure, "bar")
+    for bar in bars:
+        ends = 1 + np.asarray(bar.get_xdata()) * (comparison.n_models - 1) / length
+        assert any(ends == pytest.approx(pair) for pair in groups), ends
+    return bars
+
+
+@settings(deadline=None, max_examples=25)
+@given(comparisons())
+def test_a_bar_spans_from_its_first_to_its_last_rank(comparison):
+    assert_bars_span_their_ranks(comparison)
+
+
+def test_a_bar_of_a_crowded_diagram_spans_from_its_first_to_its_last_rank():
+    crowd = [1.0, *np.linspace(2.0, 2.6, 9), 10.0]
+    assert len(assert_bars_span_their_ranks(by_distance(crowd, 1.5))) == 2
 
 
 @settings(deadline=None, max_examples=25)
@@ -300,70 +322,5 @@ def test_refuses_a_place_that_cannot_be_written(tmp_path):
 
 def test_says_how_to_get_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.backends", None)
-    with pytest.raises(CoCoError, match=r"needs matplotlib; install it.*cd_diagram_tikz"):
+    with pytest.raises(CoCoError, match="needs matplotlib; install it"):
         cd_diagram(by_distance([1, 2], 0.5))
-
-
-def tikz_points(line):
-    return [(float(x), float(y)) for x, y in re.findall(r"\(([-\d.]+),([-\d.]+)\)", line)]
-
-
-@settings(deadline=None, max_examples=25)
-@given(comparisons(most=12))
-def test_tikz_shows_the_same_pairs(comparison):
-    code = cd_diagram_tikz(comparison).splitlines()
-    models = [tikz_points(x) for x in code if r"\draw[]" in x and x.count("--") > 1]
-    lanes = [path[-2][0] for path in models]
-    assert len(lanes) == comparison.n_models
-    shown = set()
-    for line in code:
-        if "line width=2pt" in line:
-            (left, _), (right, _) = tikz_points(line)
-            members = [j for j, x in enumerate(lanes) if left <= x <= right]
-            shown |= set(itertools.combinations(members, 2))
-    dots = {}
-    for line in code:
-        if r"\fill" in line:
-            ((x, y),) = tikz_points(line)
-            dots.setdefault(y, []).append(lanes.index(x))
-    for line in code:
-        if "dotted" in line:
-            (left, y), (right, _) = tikz_points(line)
-            members = [j for j in dots[y] if left <= lanes[j] <= right]
-            shown |= set(itertools.combinations(members, 2))
-    for a, b in itertools.combinations(range(comparison.n_models), 2):
-        assert ((a, b) in shown) == (not comparison.different.iloc[a, b])
-
-
-def test_tikz_escapes_names():
-    names = [r"a_b & 50% {x} #1 $y$ ^~\ <|>", "plain"]
-    code = cd_diagram_tikz(by_distance([1, 2], 0.5, names=names))
-    escaped = (
-        r"a\_b \& 50\% \{x\} \#1 \$y\$ \textasciicircum{}\textasciitilde{}\textbackslash{} "
-        r"\textless{}\textbar{}\textgreater{}"
-    )
-    assert escaped in code
-
-
-@settings(deadline=None, max_examples=25)
-@given(st.lists(st.text(max_size=12), min_size=2, max_size=5, unique_by=str.strip))
-def test_tikz_is_well_formed_whatever_the_names(names):
-    names = [f"{name}{j}" for j, name in enumerate(names)]
-    ranks = range(1, len(names) + 1)
-    code = cd_diagram_tikz(by_distance(ranks, 0.5, names=names))
-    assert code.startswith(r"\begin{tikzpicture}")
-    assert code.endswith("\\end{tikzpicture}\n")
-    bare = code.replace(r"\{", "").replace(r"\}", "")
-    assert bare.count("{") == bare.count("}")
-    assert not re.search(r"(?<!\\)[%#&$]", bare)
-    for line in code.splitlines()[1:-1]:
-        assert line.endswith(";")
-
-
-def test_tikz_has_the_ruler_and_the_ranks():
-    code = cd_diagram_tikz(by_distance([1.97, 2.65, 2.65, 3.2, 4.53], 0.719))
-    assert "CD = 0.719" in code
-    assert "model 0~~1.97" in code
-    assert "4.53~~model 4" in code
-    assert "average rank (1 is best)" in code
-    assert "Nemenyi" not in cd_diagram_tikz(by_distance([1, 2], 0.5), caption=False)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import integrate, stats
 
-from cocoloss.exceptions import CoCoError
 from cocoloss.stats import critical_distance, friedman, nemenyi, rank_models
 
 
@@ -42,22 +41,6 @@ def test_the_distance_grows_with_the_number_of_models_and_with_certainty():
     distances = [critical_distance(k, 50) for k in range(2, 200)]
     assert all(a < b for a, b in itertools.pairwise(distances))
     assert critical_distance(5, 50, 0.01) > critical_distance(5, 50, 0.05)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((1, 10), "n_models must be at least 2"),
-        ((3, 0), "n_datasets must be at least 1"),
-        ((3.0, 10), "n_models must be a whole number"),
-        ((3, 10, 0), "alpha must be a number between 0 and 1"),
-        ((3, 10, 5), "alpha must be a number between 0 and 1"),
-        ((3, 10, np.nan), "alpha must be a number between 0 and 1"),
-    ],
-)
-def test_the_distance_refuses_impossible_numbers(arguments, message):
-    with pytest.raises(CoCoError, match=message):
-        critical_distance(*arguments)
 
 
 @pytest.mark.parametrize("k", [3, 5, 10])
@@ -98,12 +81,6 @@ def test_many_models_keep_their_digits_too():
 
 def test_nemenyi_of_equal_ranks_is_one():
     assert nemenyi([2.0, 2.0, 2.0], 10) == pytest.approx(np.ones((3, 3)))
-
-
-@pytest.mark.parametrize("ranks", [[1.0], [1.0, np.nan], [[1.0, 2.0]]])
-def test_nemenyi_refuses_what_are_no_average_ranks(ranks):
-    with pytest.raises(CoCoError, match="two or more finite numbers"):
-        nemenyi(ranks, 10)
 
 
 @given(arrays(float, (8, 4), elements=st.integers(0, 3).map(float)))
@@ -153,19 +130,6 @@ def test_full_agreement_has_the_probability_of_a_coincidence(row):
     result = friedman(np.array([row] * 4))
     assert result.f == np.inf
     assert result.f_p_value == pytest.approx(share_of_orders_that_agree(row, 4))
-
-
-def test_two_models_are_the_sign_test():
-    # The square of 9 wins less 3 losses, over 12 datasets.
-    ranks = np.array([[1, 2]] * 9 + [[2, 1]] * 3)
-    assert friedman(ranks).chi2 == pytest.approx(36 / 12)
-
-
-def test_friedman_refuses_one_dataset_and_gaps():
-    with pytest.raises(CoCoError, match="two datasets or more"):
-        friedman([[1, 2, 3]])
-    with pytest.raises(CoCoError, match="no number for dataset 1, model 0"):
-        friedman([[1, 2, 3], [np.nan, 1, 2]])
 
 
 @pytest.mark.parametrize(

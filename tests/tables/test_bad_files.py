@@ -66,7 +66,7 @@ def saved(tmp_path, content, name="table.csv"):
         ('a,b\n1,"2\n3,4\n', "quotation mark|line"),
         (LONG + "1,2,\0\n", "NUL byte"),
         ("a,b\n1,\0\n", "binary data"),
-        ("1,2,5\n3,4,9\n", "looks like data.*header=False"),
+        ("1,2,5\n3,4,9\n", "looks like data.*header to False"),
         ("5.1,3.5,1.4,setosa\n4.9,3.0,1.4,setosa\n", "looks like data.*--no-header"),
         ("39, State-gov, 77516, 13\n50, Self-emp, 83311, 13\n", "looks like data"),
         ("<!DOCTYPE html><html><body>404</body></html>", "web page"),

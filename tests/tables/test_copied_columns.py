@@ -22,7 +22,7 @@ def test_every_cell_is_to_the_letter(tmp_path, separator, rows):
 
 
 def test_the_chunks_are_those_of_the_table(tmp_path, monkeypatch):
-    monkeypatch.setattr("cocoloss.tables.reading.MOST_CELLS", 12)
+    monkeypatch.setattr("cocoloss.tables.delimited.MOST_CELLS", 12)
     frame = pd.DataFrame({"id": range(20), "size": 1.5, "other": "x"})
     for name in ("t.csv", "t.parquet"):
         write_table(frame, tmp_path / name)

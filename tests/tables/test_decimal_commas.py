@@ -45,6 +45,35 @@ def test_what_was_told_need_not_be_said(tmp_path):
         assert read_table(path, decimal=".")["a"].tolist() == [7.73, 1.25]
 
 
+@pytest.mark.parametrize("cells", [["1,234", "2,500"], ["1,234", "-", "?"], ["12", "3,456,789"]])
+def test_commas_that_may_be_decimal_or_stand_between_thousands_are_said(tmp_path, cells):
+    path = saved(tmp_path, "a;b\n" + "".join(f"{cell};x\n" for cell in cells))
+    ambiguous = "3,456,789" not in cells  # which only has thousands
+    for read in (read_table, lambda path: list(iter_tables(path))):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            read(path)
+        said = [str(warning.message) for warning in caught]
+        assert len(said) == ambiguous
+        assert all("'a' (such as 1,234). Say decimal=',' (--decimal ,)" in text for text in said)
+
+
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        ("a;b\n1,234;x\n", {"decimal": "."}),
+        ("a;b\n1,234;x\n", {"text": ["a"]}),
+        ("a;b\n1,234;0,5\n", {}),
+        ("a;b\n1,234;2.5\n", {}),
+        ('a,b\n"1,234",x\n', {}),
+    ],
+)
+def test_commas_are_not_doubted_where_something_tells(tmp_path, content, options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_table(saved(tmp_path, content), **options)
+
+
 def test_points_are_decimal_points_where_no_comma_says_otherwise(tmp_path):
     path = saved(tmp_path, "a;b\n7.730;1\n1.250;2\n")
     assert read_table(path)["a"].tolist() == [7.73, 1.25]

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
-from cocoloss.tables import iter_tables, read_table, reading
-from cocoloss.tables.dialect import MISSING, find_dialect
+from cocoloss.tables import delimited, iter_tables, open_table, read_table
+from cocoloss.tables.dialect import Sample, find_dialect
+from cocoloss.tables.table_file import MISSING
 
 ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-32", "latin-1", "cp1252"]
 # Words and sentences with whatever separates cells elsewhere, and quotes.
@@ -124,13 +125,13 @@ def test_chunks_joined_are_the_whole(tmp_path_factory, frame, rows, packed):
     ],
 )
 def test_the_separator_is_found(content, separator):
-    assert find_dialect("a.csv", content, whole=True).separator == separator
+    assert find_dialect("a.csv", Sample(content, is_whole=True)).separator == separator
 
 
 def test_an_outlier_row_does_not_mislead_the_search():
     content = "a;b;c\n" + "1;2;3\n" * 5 + "1,2,3,4;x\n"
     with pytest.raises(ValueError, match="line 7: 2 cells"):
-        find_dialect("a.csv", content, whole=True)
+        find_dialect("a.csv", Sample(content, is_whole=True))
 
 
 @pytest.mark.parametrize(
@@ -146,8 +147,8 @@ def test_an_outlier_row_does_not_mislead_the_search():
         ("a,b\n1,5\n", "."),
     ],
 )
-def test_a_decimal_comma_is_taken_only_where_it_is_sure(content, decimal):
-    assert find_dialect("a.csv", content, whole=True).decimal == decimal
+def test_a_decimal_comma_is_taken_only_where_it_is_sure(tmp_path, content, decimal):
+    assert (open_table(saved(tmp_path, content)).decimal or ".") == decimal
 
 
 def test_decimal_commas_are_read_as_numbers(tmp_path):
@@ -306,7 +307,7 @@ def test_ten_thousand_columns_are_read(tmp_path):
 
 
 def test_a_wide_table_comes_in_shorter_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "MOST_CELLS", 1000)
+    monkeypatch.setattr(delimited, "MOST_CELLS", 1000)
     path = tmp_path / "wide.csv"
     pd.DataFrame(np.zeros((55, 50), dtype=int)).to_csv(path, index=False)
     assert [len(chunk) for chunk in iter_tables(path)] == [20, 20, 15]

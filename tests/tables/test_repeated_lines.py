@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cocoloss.tables import write_table
-from cocoloss.tables.writing import _repeated_lines
+from cocoloss.tables.table_file import _repeated_lines
 
 N = 200
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.model_selection import StratifiedKFold
 
 from cocoloss.exceptions import CoCoError
 from cocoloss.tables import cap_rows, make_table, named_seed, stratified_folds
@@ -48,13 +49,31 @@ def test_any_kind_of_class_can_be_dealt():
         assert all(len(set(np.asarray(y)[fold.test])) == 2 for fold in folds)
 
 
-def test_the_lonely_row_is_not_always_in_the_same_fold():
-    y = ["a"] * 9 + ["b"]
-    where = {
-        next(f for f, fold in enumerate(stratified_folds(y, 5, seed)) if 9 in fold.test)
-        for seed in range(50)
-    }
-    assert where == {0, 1, 2, 3, 4}
+def test_they_are_scikit_learns_where_it_has_any():
+    y = np.arange(60) % 3
+    splitter = StratifiedKFold(5, shuffle=True, random_state=7)
+    for names in (y, np.array(list("cab"))[y]):
+        for ours, (train, test) in zip(
+            stratified_folds(names, 5, 7), splitter.split(y, y), strict=True
+        ):
+            np.testing.assert_array_equal(ours.train, train)
+            np.testing.assert_array_equal(ours.test, test)
+
+
+def test_folds_for_a_seed_stay_what_results_were_made_with():
+    assert [f.test.tolist() for f in stratified_folds(list("aabbabb"), 3, 5)] == [
+        [0, 3, 6],
+        [1, 5],
+        [2, 4],
+    ]
+    few = stratified_folds(list("abcde"), 3, 5)  # which scikit-learn refuses
+    assert [f.test.tolist() for f in few] == [[2], [1, 4], [0, 3]]
+
+
+def test_a_generator_is_a_seed():
+    y = list("ab" * 20)
+    first, again = (stratified_folds(y, 4, np.random.default_rng(3)) for _ in range(2))
+    assert all(np.array_equal(a.test, b.test) for a, b in zip(first, again, strict=True))
 
 
 @pytest.mark.parametrize(

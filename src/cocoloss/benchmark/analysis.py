@@ -1,20 +1,20 @@
 """From the rows of a benchmark to what its report shows: every number, none of the layout."""
 
-from collections.abc import Callable, Mapping, Sequence
+import runpy
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cocoloss.benchmark import printed
-from cocoloss.benchmark.convergence_analysis import ConvergenceAnalysis, analyse_convergence
-from cocoloss.benchmark.evolution_analysis import EvolutionAnalysis, analyse_evolution
 from cocoloss.benchmark.findings import Findings
-from cocoloss.benchmark.imbalance_analysis import Gains, analyse_gains
 from cocoloss.benchmark.leads import Leads
-from cocoloss.benchmark.rankings import NotRanked, Ranking, rank
+from cocoloss.benchmark.rankings import NotRanked, PrintedRanks, Ranking, rank
 
 if TYPE_CHECKING:
     import pandas as pd
 
+PAPER_MODELS = ("coco", "dr", "ce", "ksvm", "rf")
+PAPER_LOSSES = ("coco", "dr", "ce")
 # Models that count all classes alike; comparing these with the others compares the weights.
 WEIGHTED = ("coco-default", "coco-w", "dr-w", "ce-w", "ksvm-w", "rf-w", "hgb-w")
 ON_THE_SPHERE = "dot regression on the sphere"
@@ -40,8 +40,6 @@ class AccuracyAnalysis:
     leads : Leads or None
         On which tables the reference of the first ranking is better than each other model; None
         if there is no ranking.
-    gains : tuple of Gains
-        Of the models over plain CoCo, by the class ratio; of imbalance experiments only.
     """
 
     rankings: tuple[Ranking | NotRanked, ...]
@@ -51,14 +49,14 @@ class AccuracyAnalysis:
     partial: "pd.DataFrame"
     measures: "pd.DataFrame"
     leads: Leads | None
-    gains: tuple[Gains, ...] = ()
 
 
-Analysis = AccuracyAnalysis | ConvergenceAnalysis | EvolutionAnalysis
-
-
-def analyse(findings: Findings, missing: str = "drop_datasets") -> Analysis:
-    """Compute what the report of a benchmark shows.
+def analyse_accuracy(
+    findings: Findings,
+    missing: str = "drop_datasets",
+    printed: Mapping[str, PrintedRanks] | None = None,
+) -> AccuracyAnalysis:
+    """Rank models by balanced accuracy and dispersity.
 
     Parameters
     ----------
@@ -66,32 +64,44 @@ def analyse(findings: Findings, missing: str = "drop_datasets") -> Analysis:
         From :func:`cocoloss.benchmark.findings.read_findings`.
     missing : {"drop_datasets", "worst"}
         What becomes of datasets that lack the result of a model.
+    printed : dict of str to PrintedRanks, optional
+        By measure, to set beside rankings of the same models.
     """
-    return ANALYSES.get(findings.kind, analyse_accuracy)(findings, missing)
-
-
-def analyse_accuracy(findings: Findings, missing: str = "drop_datasets") -> AccuracyAnalysis:
-    """Rank models by balanced accuracy and dispersity."""
     rows = _measured(findings.rows)
-    names = list(findings.spec["models"]["names"])
-    models = [*names, *(m for m in dict.fromkeys(rows["model"]) if m not in names)]
+    models = models_of(findings)
     cells = rows.groupby(["dataset", "model"], sort=False)["balanced_accuracy"]
     with_results = [model for model in models if (rows["model"] == model).any()]
     scores = cells.mean().unstack().reindex(columns=with_results).sort_index()
     partial = _partial(cells, scores)
-    rankings = _rankings(rows, models, missing)
+    options = {"missing": missing, "printed": printed or {}}
+    rankings = _rank_groups(rows, models, _accuracy_groups(models), **options)
     reference = next((r.reference for r in rankings if isinstance(r, Ranking)), None)
-    whole = scores.mask(partial)
+    complete = scores.mask(partial)
     return AccuracyAnalysis(
         rankings=rankings,
-        dispersity=_dispersity(rows, models, missing),
+        dispersity=_dispersity(rows, models, **options),
         scores=scores,
         spreads=cells.std().unstack().reindex(index=scores.index, columns=scores.columns),
         partial=partial,
         measures=_measures(rows, scores.notna() & ~partial),
-        leads=None if reference is None else Leads(reference, whole, findings.characters),
-        gains=analyse_gains(rows, models) if findings.kind == "imbalance" else (),
+        leads=None if reference is None else Leads(reference, complete, findings.characters),
     )
+
+
+def printed_ranks(folders: Iterable[Path]) -> Mapping[str, PrintedRanks]:
+    """Return ranks that a publication prints, by measure; none if nobody wrote them down.
+
+    They are ``RANKS`` of the first file ``printed.py`` in these folders or the current one.
+    """
+    files = (Path(folder) / "printed.py" for folder in (*folders, Path.cwd()))
+    file = next((file for file in files if file.is_file()), None)
+    ranks: Mapping[str, PrintedRanks] = {} if file is None else runpy.run_path(str(file))["RANKS"]
+    return ranks
+
+
+def models_of(findings: Findings) -> list[str]:
+    """Return the models of a benchmark: those of the spec in its order, then any others."""
+    return list(dict.fromkeys([*findings.spec["models"]["names"], *findings.rows["model"]]))
 
 
 def _measured(rows: Any) -> Any:
@@ -100,22 +110,47 @@ def _measured(rows: Any) -> Any:
     return rows.assign(**dict.fromkeys(lacking, float("nan")))
 
 
-def _rankings(rows: Any, models: list[str], missing: str) -> tuple[Ranking | NotRanked, ...]:
-    paper = printed.PAPER_MODELS
-    groups = {
-        "paper": ("The paper's models", [m for m in paper if m in models]),
-        "sphere": (f"The paper's models, {ON_THE_SPHERE}", _on_the_sphere(paper, models)),
+def _accuracy_groups(models: Sequence[str]) -> dict[str, tuple[str, list[str]]]:
+    return {
+        "paper": ("The paper's models", [m for m in PAPER_MODELS if m in models]),
+        "sphere": (f"The paper's models, {ON_THE_SPHERE}", _on_the_sphere(PAPER_MODELS, models)),
         "weighted": ("Models that count classes alike", [m for m in WEIGHTED if m in models]),
-        "all": ("All models", models),
+        "all": ("All models", list(models)),
     }
-    found = []
-    for name, (title, members) in groups.items():
-        if name == "all" or (len(members) > 1 and set(members) != set(models)):
-            theirs = printed.BALANCED_ACCURACY
-            found.append(
-                rank(rows, members, name=name, title=title, missing=missing, printed=theirs)
-            )
-    return tuple(found)
+
+
+def _dispersity(rows: Any, models: list[str], **options: Any) -> tuple[Ranking | NotRanked, ...]:
+    embedded = set(rows.loc[rows["dispersity"].notna(), "model"])
+    there = [model for model in models if model in embedded]
+    if len(there) < 2:
+        return ()
+    sphere = _on_the_sphere(PAPER_LOSSES, there)
+    groups = {
+        "dispersity-paper": ("The paper's losses", [m for m in PAPER_LOSSES if m in there]),
+        "dispersity-sphere": (f"The paper's losses, {ON_THE_SPHERE}", sphere),
+        "dispersity-all": ("All models with an embedding", there),
+    }
+    options |= {"measure": "dispersity", "higher_is_better": False, "rope": None}
+    return _rank_groups(rows, there, groups, **options)
+
+
+def _rank_groups(
+    rows: Any,
+    models: Sequence[str],
+    groups: Mapping[str, tuple[str, list[str]]],
+    *,
+    printed: Mapping[str, PrintedRanks],
+    measure: str = "balanced_accuracy",
+    **options: Any,
+) -> tuple[Ranking | NotRanked, ...]:
+    """Rank the models of each group, the last of which has all; others only if they are fewer."""
+    *_, everything = groups
+    theirs = printed.get(measure)
+    return tuple(
+        rank(rows, members, name=name, title=title, measure=measure, printed=theirs, **options)
+        for name, (title, members) in groups.items()
+        if name == everything or (len(members) > 1 and set(members) != set(models))
+    )
 
 
 def _on_the_sphere(names: Sequence[str], there: Sequence[str]) -> list[str]:
@@ -127,53 +162,17 @@ def _on_the_sphere(names: Sequence[str], there: Sequence[str]) -> list[str]:
     return [name for name in fairer if name in there] if "dr-sphere" in there else []
 
 
-def _dispersity(rows: Any, models: list[str], missing: str) -> tuple[Ranking | NotRanked, ...]:
-    embedded = set(rows.loc[rows["dispersity"].notna(), "model"])
-    there = [model for model in models if model in embedded]
-    if len(there) < 2:
-        return ()
-    paper = printed.PAPER_LOSSES
-    groups = {
-        "dispersity-paper": ("The paper's losses", [m for m in paper if m in there]),
-        "dispersity-sphere": (f"The paper's losses, {ON_THE_SPHERE}", _on_the_sphere(paper, there)),
-        "dispersity-all": ("All models with an embedding", there),
-    }
-    return tuple(
-        rank(
-            rows,
-            members,
-            name=name,
-            title=title,
-            measure="dispersity",
-            higher_is_better=False,
-            missing=missing,
-            printed=printed.DISPERSITY,
-            rope=None,
-        )
-        for name, (title, members) in groups.items()
-        if name == "dispersity-all" or (len(members) > 1 and set(members) != set(there))
-    )
-
-
 def _partial(cells: Any, scores: Any) -> Any:
     """Return where a model has fewer folds than there are of the dataset, but some."""
     n_folds = cells.count().unstack().reindex(index=scores.index, columns=scores.columns)
     return (n_folds > 0) & n_folds.lt(n_folds.max(axis=1), axis=0)
 
 
-def _measures(rows: Any, whole: Any) -> Any:
-    """Return means over folds, then over the datasets that a model has as a whole."""
+def _measures(rows: Any, complete: Any) -> Any:
+    """Return means over folds, then over the datasets that a model has all folds of."""
     kept = rows.select_dtypes("number").columns.difference(["fold", "task_seconds", "class_ratio"])
     per_dataset = rows.groupby(["model", "dataset"], sort=False)[list(kept)].mean()
-    there = [(m, d) for m in whole.columns for d in whole.index[whole[m]]]
+    there = [(m, d) for m in complete.columns for d in complete.index[complete[m]]]
     per_dataset = per_dataset[per_dataset.index.isin(there)]
-    means = per_dataset.groupby("model", sort=False).mean().reindex(whole.columns)
-    return means.assign(n_datasets=whole.sum())
-
-
-ANALYSES: Mapping[str, Callable[[Findings, str], Analysis]] = {
-    "accuracy": analyse_accuracy,
-    "imbalance": analyse_accuracy,
-    "convergence": lambda findings, missing: analyse_convergence(findings.rows, missing),
-    "evolution": lambda findings, _: analyse_evolution(findings.extras, findings.rows),
-}
+    means = per_dataset.groupby("model", sort=False).mean().reindex(complete.columns)
+    return means.assign(n_datasets=complete.sum())

@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from cocoloss.benchmark.json_text import storable
-from cocoloss.benchmark.keys import OK
-from cocoloss.benchmark.runbook import tables_left_out
-from cocoloss.benchmark.store import OPEN, TUNING, Store
-from cocoloss.benchmark.variants import chosen_variants, labels_of
+from cocoloss.benchmark.store import (
+    OPEN,
+    TUNING,
+    Store,
+    chosen_variants,
+    labels_of,
+    tables_left_out,
+)
+from cocoloss.benchmark.tasks import OK
 from cocoloss.exceptions import CoCoError
+from cocoloss.json_text import storable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +27,6 @@ if TYPE_CHECKING:
 READ = ["dataset", "model", "stage", "status", "error", "rows", "params", "extra"]
 READ += ["seconds", "peak_memory", "environment", "attempt"]
 CHARACTER = ("n_rows", "n_columns", "n_classes", "class_ratio", "categorical_share")
-WITH_EXTRA = frozenset({"evolution"})  # kinds whose pictures are made of the extra column
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +58,7 @@ class Findings:
         One line per dataset: rows, columns, classes, class ratio, share of categorical columns;
         NaN where a store does not know.
     extras : dict of (dataset, model) to dict
-        What an experiment kept beside its measures, if its pictures need it.
+        What an experiment kept beside its measures.
     places : tuple of dict
         Machines and versions that took part.
     core_seconds : float
@@ -120,15 +124,14 @@ def _read(store: Store, runs: list[dict[str, Any]], label: str) -> Findings:
 
     last = runs[-1]
     spec_hash, kind = last["spec_hash"], last["spec"]["kind"]
-    columns = [name for name in READ if name != "extra" or kind in WITH_EXTRA]
-    kept = [name for name in columns if name not in ("rows", "extra", "params")]
+    kept = [name for name in READ if name not in ("rows", "extra", "params")]
     lines: list[dict[str, Any]] = []
     tasks: list[dict[str, Any]] = []
     extras = {}
     params: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in store.rows(spec_hash=spec_hash, tuning=False, columns=columns):
+    for row in store.rows(spec_hash=spec_hash, tuning=False, columns=READ):
         lines += _lines(row)
-        if row.get("extra"):
+        if row["extra"]:
             extras[row["dataset"], row["model"]] = row["extra"]
         if row["status"] == OK:
             of_unit = params.setdefault((row["dataset"], row["model"]), {})

@@ -5,85 +5,215 @@ other models get what :class:`cocoloss.columns.TablePreprocessor` makes of them,
 the training rows of each fold.
 """
 
+import importlib
 import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
-from cocoloss.benchmark.model_kind import ModelKind
-from cocoloss.benchmark.own_models import own_model
-from cocoloss.benchmark.spaces import (
+from cocoloss.benchmark.spec import what_there_is
+from cocoloss.benchmark.study import (
     Space,
+    load_optuna,
     suggest_boosting,
     suggest_forest,
     suggest_network,
     suggest_svm,
 )
-from cocoloss.benchmark.spec_checks import what_there_is
-from cocoloss.benchmark.study import load_optuna
-from cocoloss.estimators import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
+from cocoloss.estimators import CoCoClassifier
+from cocoloss.estimators.base import BaseNetworkClassifier
+from cocoloss.estimators.classifiers import ObjectiveClassifier
+from cocoloss.estimators.objective import CoCo, CrossEntropy, DotRegression, Objective
 from cocoloss.exceptions import CoCoError
+
+Factory = Callable[[int, int, Mapping[str, Any], int], Any]
+"""Called with the number of columns that the model sees, of classes, arguments and a seed."""
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """A model of the benchmark.
+
+    Attributes
+    ----------
+    make : callable
+        Makes an estimator that is not fitted.
+    space : callable or None
+        Its search space; None if it is not tuned.
+    n_hyperparameters : int
+        t of the rule "10 t trials".
+    neural : bool
+        Whether it is a classifier of cocoloss, whose folds train in lockstep.
+    takes_epochs : bool
+        Whether ``max_iter`` is the spec's number of epochs.
+    weighted : bool
+        Whether it counts classes alike.
+    whose : str
+        What messages call a model of the user's own; empty for ours.
+    """
+
+    make: Factory
+    space: Space | None = None
+    n_hyperparameters: int = 0
+    neural: bool = False
+    takes_epochs: bool = False
+    weighted: bool = False
+    whose: str = ""
+
+
+SAMPLES = 20  # random points by which hyperparameters are counted
+SIZE = (500, 10, 3)  # rows, columns and classes that the space is shown to count them
+
+
+def own_model(name: str, place: str) -> ModelKind:
+    """Return the kind of a model that is made at a place, ``package.module:factory``.
+
+    The factory is called with the arguments that the search space gives, and returns a classifier
+    with ``fit`` and ``predict``; a class will do. The search space is a function
+    ``search_space(trial, n_samples, n_features, n_classes)`` that returns a dict: an attribute of
+    the factory, or of its module. Without one the model is not tuned. The number of
+    hyperparameters is counted, unless ``search_space.n_hyperparameters`` says it.
+
+    Raises
+    ------
+    CoCoError
+        If there is no such place, or what it gives is no classifier.
+
+    Examples
+    --------
+    >>> kind = own_model("trees", "sklearn.ensemble:ExtraTreesClassifier")
+    >>> kind.n_hyperparameters
+    0
+    >>> kind.make(10, 2, {"max_depth": 3}, 7)
+    ExtraTreesClassifier(max_depth=3, random_state=7)
+    """
+    where = f"model {name!r} ({place})"
+    module_name, _, path = place.partition(":")
+    if not (module_name and path):
+        raise CoCoError(f"{where} must have the form package.module:factory")
+    module = _import(module_name, where)
+    factory = module
+    for part in path.split("."):
+        if not hasattr(factory, part):
+            raise CoCoError(f"{where}: {module_name} has no {path!r}; check the spelling")
+        factory = getattr(factory, part)
+    example = _call(factory, {}, where)
+    if not (hasattr(example, "fit") and hasattr(example, "predict")):
+        raise CoCoError(
+            f"{where} must give a classifier with fit and predict, but gave "
+            f"{type(example).__name__}"
+        )
+    space = getattr(factory, "search_space", None) or getattr(module, "search_space", None)
+    return ModelKind(
+        partial(_make, factory, where),
+        space,
+        0 if space is None else _count_hyperparameters(space, where),
+        neural=isinstance(example, BaseNetworkClassifier),
+        whose=where,
+    )
+
+
+def _import(name: str, where: str) -> Any:
+    here = str(Path.cwd())
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if here in sys.path or not _is_part_of(error.name, name):
+            raise _no_module(where, error) from error
+    sys.path.append(here)  # a command, unlike ``python script.py``, has no such place
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise _no_module(where, error) from error
+
+
+def _is_part_of(missing: str | None, name: str) -> bool:
+    return missing is not None and (name == missing or name.startswith(f"{missing}."))
+
+
+def _no_module(where: str, error: ModuleNotFoundError) -> CoCoError:
+    return CoCoError(
+        f"{where}: there is no module {error.name!r}; install it, or start where it lies"
+    )
+
+
+def _make(
+    factory: Callable[..., Any],
+    where: str,
+    n_features: int,  # noqa: ARG001 - every factory of a kind is called alike
+    n_classes: int,  # noqa: ARG001
+    params: Mapping[str, Any],
+    seed: int,
+) -> Any:
+    model = _call(factory, params, where)
+    if hasattr(model, "get_params"):
+        given = model.get_params()
+        draws = [name for name in given if name.split("__")[-1] == "random_state"]
+        free = {name: seed for name in draws if given[name] is None}
+        if free:
+            model.set_params(**free)
+    return model
+
+
+def _call(factory: Callable[..., Any], params: Mapping[str, Any], where: str) -> Any:
+    try:
+        return factory(**params)
+    except Exception as error:
+        raise CoCoError(f"{where} could not be made: {type(error).__name__}: {error}") from error
+
+
+def _count_hyperparameters(space: Space, where: str) -> int:
+    """Return how many numbers a space draws, counting those that it draws only sometimes."""
+    stated = getattr(space, "n_hyperparameters", None)
+    if stated is not None:
+        return int(stated)
+    try:
+        return len(_drawn_names(space))
+    except CoCoError:
+        raise
+    except Exception as error:
+        raise CoCoError(
+            f"{where}: its search_space failed: {type(error).__name__}: {error}"
+        ) from error
+
+
+@lru_cache  # asked for in every task
+def _drawn_names(space: Space) -> set[str]:
+    optuna = load_optuna()
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    drawn: set[str] = set()
+    for _ in range(SAMPLES):
+        trial = study.ask()
+        params = space(trial, *SIZE)
+        if not isinstance(params, Mapping):
+            raise TypeError(f"it must return a dict of arguments, not {params!r}")
+        drawn |= set(trial.params)
+    return drawn
+
 
 TREES = 500
 
 
-class ShuffledCoCoClassifier(CoCoClassifier):
-    """CoCo on batches that are drawn as those of the other losses: shuffled, not in pairs.
-
-    NOTE[PAPER]: how batches are drawn is not said. Pairs of one class, as the classifier has them
-    by default where batches are small for the number of classes, would be a favour to CoCo.
-    """
-
-    _pairs_rows = False
-
-
-def tempered_coco(exponent: float) -> type[CoCoClassifier]:
-    r"""Return a CoCo classifier whose rows weigh :math:`\pi_c^{-s}` in the loss.
-
-    s = 0 is the plain loss, s = 1/2 the balanced one, and s = 1 gives all classes the same mass.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_wine
-    >>> X, y = load_wine(return_X_y=True)
-    >>> tempered_coco(0.25)(max_iter=5, n_members=1, random_state=0).fit(X, y).score(X, y) > 0.8
-    True
-    """
-
-    class TemperedCoCoClassifier(ShuffledCoCoClassifier):
-        def _loss_weights(
-            self, labels: NDArray[np.int64], weights: NDArray[np.float64]
-        ) -> NDArray[np.float64]:
-            mass = np.bincount(labels, weights=weights)
-            priors = mass / mass.sum()
-            return np.asarray(weights * ((len(mass) * priors) ** -exponent)[labels])
-
-    return TemperedCoCoClassifier
-
-
-class PrintedBalancedCoCoClassifier(ShuffledCoCoClassifier):
-    r"""CoCo by the balanced loss exactly as printed, without normalisation.
-
-    NOTE[PAPER]: the plain loss divides pairs and norms by their numbers; the balanced one is
-    printed as sums, in which the term of a norm weighs as much as one pair, rather than as much as
-    :math:`(N+1)/2` pairs. Every other balanced model here has the plain loss's normalisation.
-    """
-
-    def _make_loss(self, n_classes: int, embedding_dim: int, seed: int) -> Any:  # noqa: ARG002
-        from cocoloss.losses import CoCoLoss  # noqa: PLC0415 - torch, to train
-
-        return CoCoLoss(n_classes, reduction="sum")
+# NOTE[PAPER]: how batches are drawn is not said. Pairs of one class, as the classifier has them by
+# default where batches are small for the number of classes, would be a favour to CoCo: here batches
+# are drawn as those of the other losses, shuffled.
+_shuffled = partial(CoCo, pair_rows=False)
+# NOTE[PAPER]: the plain loss divides pairs and norms by their numbers; the balanced one is printed
+# as sums, in which the term of a norm weighs as much as one pair, rather than as much as (N+1)/2
+# pairs. Every other balanced model here has the plain loss's normalisation.
+_printed_balanced = _shuffled(balance="balanced", reduction="sum")
 
 
 def _network(
-    classifier: type,
+    objective: Objective,
     fixed: Mapping[str, Any],
     n_features: int,  # noqa: ARG001 - every factory is called alike
     n_classes: int,  # noqa: ARG001
@@ -93,14 +223,14 @@ def _network(
     # NOTE[PAPER]: AdamW at a constant rate, an identity output, and the embedding as it comes out
     # of the network rather than divided by its norm. The paper names neither optimiser nor output;
     # of the weights' start it says nothing either, and here embeddings start at norm one.
-    paper = {
+    paper: dict[str, Any] = {
         "normalize": False,
         "learning_rate": "constant",
         "n_members": 1,
         "early_stopping": False,
         "random_state": seed,
     }
-    return classifier(**paper | dict(fixed) | dict(params))
+    return ObjectiveClassifier(objective=objective, **paper | dict(fixed) | dict(params))
 
 
 def _untuned_coco(n_features: int, n_classes: int, params: Mapping[str, Any], seed: int) -> Any:  # noqa: ARG001
@@ -150,13 +280,12 @@ def _boosting(
     )
 
 
-def _tuned_network(
-    classifier: type, *, embedding: bool = True, weighted: bool = False, **fixed: Any
-) -> ModelKind:
+def _tuned_network(objective: Objective, *, weighted: bool = False, **fixed: Any) -> ModelKind:
+    embedding = not objective.logits  # for cross-entropy it would add a layer
     # NOTE[PAPER]: t counts the printed items, so dropout is one of them, whatever it takes to say
     # whether, where and how much; q makes one more.
     return ModelKind(
-        partial(_network, classifier, fixed),
+        partial(_network, objective, fixed),
         partial(suggest_network, embedding=embedding),
         7 if embedding else 6,
         neural=True,
@@ -173,26 +302,23 @@ def _peer(make: Callable[..., Any], space: Space, t: int, class_weight: str | No
 # floor and shrinkage of the covariances), the largest logit, the largest inner product. The forms
 # with -w are not in the paper: they count classes alike, as balanced accuracy does.
 MODELS: dict[str, ModelKind] = {
-    "coco": _tuned_network(ShuffledCoCoClassifier, loss="auto", priors="empirical"),
-    "coco-w": _tuned_network(ShuffledCoCoClassifier, loss="auto", priors="uniform", weighted=True),
-    "coco-plain": _tuned_network(ShuffledCoCoClassifier, loss="coco", priors="empirical"),
-    "coco-balanced": _tuned_network(ShuffledCoCoClassifier, loss="balanced", priors="empirical"),
-    "coco-balanced-printed": _tuned_network(
-        PrintedBalancedCoCoClassifier, loss="balanced", priors="empirical"
-    ),
+    "coco": _tuned_network(_shuffled(), priors="empirical"),
+    "coco-w": _tuned_network(_shuffled(), priors="uniform", weighted=True),
+    "coco-plain": _tuned_network(_shuffled(balance="coco"), priors="empirical"),
+    "coco-balanced": _tuned_network(_shuffled(balance="balanced"), priors="empirical"),
+    "coco-balanced-printed": _tuned_network(_printed_balanced, priors="empirical"),
     # NOTE[PAPER]: dot regression as printed leaves the norm free, and with it which other vertices
     # an embedding is near to: with three classes or more a loss of zero does not mean that the
     # largest inner product is the right one. "dr-sphere" divides the embedding by its norm: there
     # a loss of zero is the vertex itself.
-    "dr": _tuned_network(DotRegressionClassifier, priors="empirical"),
-    "dr-sphere": _tuned_network(DotRegressionClassifier, priors="empirical", normalize=True),
+    "dr": _tuned_network(DotRegression(), priors="empirical"),
+    "dr-sphere": _tuned_network(DotRegression(), priors="empirical", normalize=True),
     "dr-w": _tuned_network(
-        DotRegressionClassifier, priors="uniform", class_weight="balanced", weighted=True
+        DotRegression(), priors="uniform", class_weight="balanced", weighted=True
     ),
-    "ce": _tuned_network(CrossEntropyClassifier, embedding=False, priors="empirical"),
+    "ce": _tuned_network(CrossEntropy(), priors="empirical"),
     "ce-w": _tuned_network(
-        CrossEntropyClassifier,
-        embedding=False,
+        CrossEntropy(),
         priors="uniform",
         class_weight="balanced",
         weighted=True,
@@ -216,7 +342,7 @@ def import_what_models_need(own: Mapping[str, str]) -> None:
     own : dict of str to str
         Where the user's own models are made. One that cannot be made is passed over.
     """
-    from cocoloss.estimators import first_steps, stacking  # noqa: F401, PLC0415 - torch
+    from cocoloss.estimators import jobs  # noqa: F401, PLC0415 - torch
 
     with suppress(CoCoError):  # not installed
         load_optuna().trial.FixedTrial({})  # Optuna loads its parts when they are named
@@ -257,7 +383,7 @@ def find_model(name: str, own: Mapping[str, str] | None = None) -> ModelKind:
         return MODELS[name]
     match = TEMPERED.fullmatch(name)
     if match:
-        return _tuned_network(tempered_coco(float(match[1])), priors="empirical")
+        return _tuned_network(_shuffled(balance=float(match[1])), priors="empirical")
     raise CoCoError(
         f"there is no model {name!r}; {what_there_is(name, MODELS)} (one of your own is given as "
         f"name=package.module:factory)"

@@ -1,16 +1,184 @@
-"""What a benchmark will do, before it does anything: units of work, and roughly how long."""
+"""What a benchmark will do, how much of it is done, and what went wrong; nothing is run here."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from cocoloss.benchmark.experiments import check_options, load_experiment
-from cocoloss.benchmark.keys import FAILED, OK, OPEN, TableInfo, Unit
+from cocoloss.benchmark.experiments import check_options, experiment_of
 from cocoloss.benchmark.spec import Spec
+from cocoloss.benchmark.store import Store, labels_of, now, tables_left_out
+from cocoloss.benchmark.tasks import FAILED, OK, OPEN, TableInfo, Unit, seed_of
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
-    from cocoloss.benchmark.store import Store
+    from cocoloss.tables import Table
+
+KEPT_BYTES = 500_000_000  # tables that stay in memory together; larger ones are read again
+
+
+class Tables:
+    """The tables that a spec names, cut down to its row cap.
+
+    Parameters
+    ----------
+    spec : Spec
+
+    Raises
+    ------
+    CoCoError
+        If there is no such source.
+
+    Examples
+    --------
+    >>> spec = Spec.from_dict({
+    ...     "name": "small",
+    ...     "kind": "accuracy",
+    ...     "data": {"source": "sklearn", "datasets": ["iris", "wine"], "max_rows": 160},
+    ...     "models": {"names": ["rf"]},
+    ... })
+    >>> [(info.name, info.n_rows) for info in Tables(spec).infos()]
+    [('iris', 150), ('wine', 160)]
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        from cocoloss.tables import load_source  # noqa: PLC0415 - heavy
+
+        self.spec = spec
+        with spec.at("data.source"):
+            self._source = load_source(resolved(spec.data.source, spec.folder))
+        self._fewest = rows_needed(spec)
+        self.left_out: dict[str, str] = {}  # tables of a folder that cannot be used, and why
+        self._infos: dict[str, TableInfo] = {}
+        self._kept: dict[str, Table] = {}
+        self._kept_bytes = 0
+
+    def infos(self, on_table: Callable[[str], object] | None = None) -> list[TableInfo]:
+        """Read every table and describe it.
+
+        A folder may hold files that are no tables to learn from. Unless the spec names them, they
+        are passed over; ``left_out`` then says which, and why.
+
+        Parameters
+        ----------
+        on_table : callable, optional
+            Called with each name before the table is read.
+
+        Raises
+        ------
+        CoCoError
+            If one that was asked for is missing or cannot be read, or none can; the message names
+            it.
+        """
+        there = self._source.names()
+        names = list(self.spec.data.datasets) or there
+        # What a suite holds was chosen by somebody, as if each were named; a folder just has it.
+        may_leave_out = names is there and self.spec.data.source.startswith("folder:")
+        # A name that is not there is refused before hours of reading those that are.
+        for name in sorted(names, key=lambda name: name in there):
+            if on_table is not None:
+                on_table(name)
+            try:
+                self._read(name)
+            except CoCoError as error:
+                if not may_leave_out:
+                    with self.spec.at("data.datasets" if self.spec.data.datasets else ""):
+                        raise
+                self.left_out[name] = self._said_of(name, error)
+        if not self._infos:
+            first, why = next(iter(self.left_out.items()))
+            raise CoCoError(
+                f"none of the {len(names)} tables of {self.spec.data.source} can be used; "
+                f"{first}: {why}"
+            )
+        return [self._infos[name] for name in names if name in self._infos]
+
+    def load(self, dataset: str) -> "Table":
+        """Return a table by name."""
+        return self._kept[dataset] if dataset in self._kept else self._read(dataset)
+
+    def _said_of(self, name: str, error: CoCoError) -> str:
+        """Return one line that reports may show: without what it is said of, and where that is."""
+        _, _, folder = resolved(self.spec.data.source, self.spec.folder).partition(":")
+        line = " ".join(str(error).split()).replace(f"{folder}{os.sep}", "")
+        return line.removeprefix(f"{name}: ")
+
+    def _read(self, name: str) -> "Table":
+        from cocoloss.tables import cap_rows  # noqa: PLC0415 - heavy
+
+        table = self._source.load(name)
+        if self.spec.data.max_rows:
+            seed = seed_of(name, "rows", self.spec.folds.seed)
+            table = cap_rows(table, self.spec.data.max_rows, seed)
+        if table.n_rows < self._fewest:
+            folds = self.spec.folds
+            within = "" if table.n_rows < folds.outer else f" with folds.inner = {folds.inner} each"
+            raise CoCoError(
+                f"{name}: {table.n_rows} rows cannot be split into folds.outer = {folds.outer}"
+                f"{within}; ask for fewer folds, or leave the table out"
+            )
+        info = describe(table)
+        known = self._infos.setdefault(name, info)
+        if known.fingerprint != info.fingerprint:
+            raise CoCoError(f"table {name!r} has changed since the benchmark began; start again")
+        size = int(table.X.memory_usage(deep=True).sum())
+        if name not in self._kept and self._kept_bytes + size <= KEPT_BYTES:
+            self._kept[name] = table
+            self._kept_bytes += size
+        return table
+
+
+def rows_needed(spec: Spec) -> int:
+    """Return how many rows a table must have to be split as a spec says.
+
+    Every outer fold tests a row at least, and its training rows are split into the inner folds if
+    anything is tuned.
+
+    Examples
+    --------
+    >>> content = {"name": "x", "kind": "accuracy", "data": {"source": "sklearn"}}
+    >>> content |= {"models": {"names": ["rf"]}, "folds": {"outer": 2, "inner": 5}}
+    >>> rows_needed(Spec.from_dict(content))
+    10
+    """
+    from cocoloss.benchmark.experiments import experiment_of  # noqa: PLC0415 - heavy
+
+    used = getattr(experiment_of(spec), "USES_FOLDS", ("outer", "inner"))
+    outer, inner = spec.folds.outer, spec.folds.inner
+    tuned = spec.tuning.trials_per_hyperparameter > 0 or any(spec.tuning.trials.values())
+    if tuned and "inner" in used:  # of n rows the largest test part has ceil(n / outer)
+        return max(outer, -(-inner * outer // (outer - 1)))
+    return outer if used else 0
+
+
+def describe(table: "Table") -> TableInfo:
+    """Return what a plan and a report need to know of a table."""
+    return TableInfo(
+        table.name,
+        table.n_rows,
+        table.n_features,
+        table.n_classes,
+        table.fingerprint,
+        table.class_ratio,
+        len(table.categorical) / max(table.n_features, 1),
+    )
+
+
+def resolved(source: str, folder: Path) -> str:
+    """Return a source whose path begins where the spec lies.
+
+    Examples
+    --------
+    >>> resolved("folder:tables", Path("/home/me/bench"))
+    'folder:/home/me/bench/tables'
+    >>> resolved("sklearn", Path("/home/me"))
+    'sklearn'
+    """
+    kind, colon, path = source.partition(":")
+    if not colon or kind not in {"folder", "file"}:
+        return source
+    return f"{kind}:{folder / Path(path).expanduser()}"
 
 
 @dataclass(frozen=True)
@@ -91,9 +259,10 @@ def make_plan(
     CoCoError
         If the experiment refuses the spec, or there is nothing to do.
     """
+    experiment = experiment_of(spec)
     with spec.at():
-        check_options(spec.kind, spec.options)
-    units = load_experiment(spec.kind).plan(spec, infos)
+        check_options(experiment, spec.kind, spec.options)
+    units = experiment.plan(spec, infos)
     if not units:
         raise CoCoError(f"{spec.name}: nothing to do; no dataset, or no model that suits one")
     total: dict[str, float] = {}
@@ -164,3 +333,140 @@ def _measured_over_planned(
             took[name] = took.get(name, 0.0) + seconds
             thought[name] = thought.get(name, 0.0) + unit.seconds * tasks / unit.tasks
     return {name: took[name] / thought[name] for name in took}
+
+
+ALIVE = 120.0  # seconds since the last sign of life of a driver that is taken to be there
+FAILURES = 20  # that are listed
+
+
+def status_of(store: Store) -> list[dict[str, Any]]:
+    """Describe each benchmark of a store, the one that was started last at the end.
+
+    Returns
+    -------
+    list of dict
+        name, spec_hash, label (the name, with digits of the hash where a name occurs twice), kind;
+        state: "running", "finished", "stopped" (by Ctrl-C) or "broken" (by
+        an error, or there is no sign of the driver); tasks done, planned and by how they ended;
+        units by how they stand; the sum of seconds; failures; tables that could not be used; and of
+        a running one what runs, and seconds left.
+    """
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for run in store.runs():
+        earlier = runs.pop(run["spec_hash"], [])
+        runs[run["spec_hash"]] = [*earlier, run]
+    labels = labels_of([run for of_spec in runs.values() for run in of_spec])
+    return [_describe(store, runs[spec_hash], labels[spec_hash]) for spec_hash in runs]
+
+
+def _describe(store: Store, runs: list[dict[str, Any]], label: str) -> dict[str, Any]:
+    run = runs[-1]
+    spec_hash = run["spec_hash"]
+    counts, planned = store.counts(spec_hash), store.planned(spec_hash)
+    found: dict[tuple[str, str], int] = {}
+    tasks: dict[str, int] = {}
+    for count in counts:
+        found[count[:2]] = found.get(count[:2], 0) + count.tasks
+        tasks[count.status] = tasks.get(count.status, 0) + count.tasks
+    done = 0
+    for unit in planned:
+        here = min(found.get((unit["dataset"], unit["model"]), 0), unit["tasks"])
+        done += here if unit["status"] == OPEN else unit["tasks"]
+    quiet = (now() - run["seen_at"]).total_seconds()
+    state = run["state"] if run["state"] != "running" or quiet < ALIVE else "broken"
+    progress = run["progress"]
+    return {
+        "name": run["name"],
+        "label": label,
+        "kind": run["spec"]["kind"],
+        "spec_hash": spec_hash,
+        "state": state,
+        "started_at": run["started_at"].isoformat(timespec="seconds") + "Z",
+        "seen_at": run["seen_at"].isoformat(timespec="seconds") + "Z",
+        "seconds_since_seen": quiet,
+        "deviations": run["spec"]["deviations"],
+        "tasks": {"done": done, "planned": sum(unit["tasks"] for unit in planned), **tasks},
+        "units": {name: _number(planned, name) for name in (OK, FAILED, OPEN)},
+        "core_seconds": sum(count.seconds for count in counts),
+        "running": progress.get("running", []) if state == "running" else [],
+        "workers": progress.get("workers") if state == "running" else None,
+        "seconds_left": progress.get("seconds_left") if state == "running" else None,
+        "failures": _failures(store, spec_hash),
+        "left_out": tables_left_out(runs),
+        "models": _by(planned, "model"),
+        "datasets": _by(planned, "dataset"),
+    }
+
+
+def _failures(store: Store, spec_hash: str) -> list[dict[str, Any]]:
+    names = ("key", "dataset", "model", "stage", "status", "error", "attempt")
+    found = store.rows(spec_hash=spec_hash, failed_only=True, columns=names)
+    return [row for row, _ in zip(found, range(FAILURES), strict=False)]
+
+
+def _number(planned: Sequence[dict[str, Any]], status: str) -> int:
+    return sum(unit["status"] == status for unit in planned)
+
+
+def _by(planned: Sequence[dict[str, Any]], name: str) -> dict[str, dict[str, int]]:
+    """Count units by model, or by dataset, and by how they stand."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for unit in planned:
+        groups.setdefault(unit[name], []).append(unit)
+    return {
+        group: {status: _number(of_group, status) for status in (OK, FAILED, OPEN)}
+        for group, of_group in sorted(groups.items())
+    }
+
+
+READ = ("key", "dataset", "model", "status", "error", "traceback")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Tasks of a model on a table that failed with the same words.
+
+    Attributes
+    ----------
+    model, dataset : str
+    status : str
+        "failed" or "timeout".
+    error : str
+        One line.
+    tasks : int
+        How many; 0 if it was no task that failed but what brings them forth.
+    key : str
+        Of the first.
+    traceback : str
+        Of the first; empty if it was ended from outside, at its limit or with its worker.
+    """
+
+    model: str
+    dataset: str
+    status: str
+    error: str
+    tasks: int
+    key: str
+    traceback: str
+
+
+def failures_of(store: Store, spec_hash: str) -> list[Failure]:
+    """Return what went wrong in a benchmark, those of a model together, the most frequent first.
+
+    Parameters
+    ----------
+    store : Store
+    spec_hash : str
+        Of the benchmark.
+    """
+    found: dict[tuple[str, ...], Failure] = {}
+    for row in store.rows(spec_hash=spec_hash, failed_only=True, columns=READ):
+        alike = tuple(row[name] for name in ("model", "dataset", "status", "error"))
+        found.setdefault(alike, Failure(**row, tasks=0))
+        found[alike] = replace(found[alike], tasks=found[alike].tasks + 1)
+    of_tasks = {(failure.model, failure.dataset) for failure in found.values()}
+    for unit in store.planned(spec_hash):
+        pair = unit["model"], unit["dataset"]
+        if unit["status"] == FAILED and pair not in of_tasks:
+            found[pair] = Failure(*pair, FAILED, unit["error"], 0, unit["key"], "")
+    return sorted(found.values(), key=lambda f: (f.model, f.dataset, -f.tasks, f.error))

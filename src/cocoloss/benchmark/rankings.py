@@ -1,12 +1,12 @@
 """Models ranked over datasets, in every way that the report shows: computed once, drawn later."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cocoloss.benchmark.printed import PrintedRanks
+from cocoloss._checks import listed
 from cocoloss.exceptions import CoCoError
 from cocoloss.stats import Comparison, bayesian_signed_rank, compare
 from cocoloss.stats.pairwise import check_reach
@@ -17,6 +17,30 @@ if TYPE_CHECKING:
 ROPE = 0.01  # balanced accuracies this close are the same in practice
 REFERENCES = ("coco", "coco-w", "coco-plain")  # whose comparisons are shown, if they are there
 ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class PrintedRanks:
+    """Average ranks as a publication prints them, to be set beside ours.
+
+    Attributes
+    ----------
+    place : str
+        Where they stand.
+    ranks : dict of str to (float, float)
+        Average rank and its standard deviation, by model.
+    critical_distance : float
+    n_datasets : int
+        That the printed critical distance stands for.
+    p_value : float or None
+        Of the Friedman test; None where none is printed.
+    """
+
+    place: str
+    ranks: Mapping[str, tuple[float, float]]
+    critical_distance: float
+    n_datasets: int
+    p_value: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +72,7 @@ class Ranking:
     reference : str
         The model of interest: CoCo, or else the best.
     printed : PrintedRanks or None
-        The paper's numbers, if it has any for these models.
+        The numbers of a publication, if there are any for these models.
     notes : tuple of str
         What was left out or done otherwise, and why.
     """
@@ -159,8 +183,10 @@ def rank(
         return without(str(error))
     pairs = None
     if by_pairs:
-        pairs, why_not = _try(lambda: compare(table, **options, test="wilcoxon"))
-        notes += [f"Without Wilcoxon-Holm over datasets: {why_not}."] if why_not else []
+        try:
+            pairs = compare(table, **options, test="wilcoxon")
+        except CoCoError as error:
+            notes.append(f"Without Wilcoxon-Holm over datasets: {error}.")
     notes += _about_missing(comparison)
     reference = next((m for m in REFERENCES if m in there), comparison.models[0])
     bayes = None if rope is None else _bayes(comparison, reference, rope)
@@ -211,30 +237,18 @@ def _fold_test(table: Any, n_models: int) -> tuple[str, list[str]]:
     return "wilcoxon", []
 
 
-def _try(work: Callable[[], Comparison]) -> tuple[Comparison | None, str]:
-    try:
-        return work(), ""
-    except CoCoError as error:
-        return None, str(error)
-
-
 def _about_missing(comparison: Comparison) -> list[str]:
     notes = []
     if comparison.dropped:
         notes.append(
             f"{len(comparison.dropped)} of {len(comparison.dropped) + comparison.n_datasets} "
             f"datasets are left out, because a model has no full result there: "
-            f"{_some(comparison.dropped)}."
+            f"{listed(comparison.dropped, quoted=False)}."
         )
     if comparison.filled:
         cells = [f"{model} on {dataset}" for dataset, model in comparison.filled]
-        notes.append(f"A missing result counts as the worst: {_some(cells)}.")
+        notes.append(f"A missing result counts as the worst: {listed(cells, quoted=False)}.")
     return notes
-
-
-def _some(names: Sequence[str], shown: int = 12) -> str:
-    more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def _bayes(comparison: Comparison, reference: str, rope: float) -> Any:
@@ -248,13 +262,13 @@ def _bayes(comparison: Comparison, reference: str, rope: float) -> Any:
         both = np.isfinite(ours) & np.isfinite(theirs)
         if other == reference or both.sum() < 2:
             continue
-        answer = bayesian_signed_rank(
+        found = bayesian_signed_rank(
             ours[both],
             theirs[both],
             rope=rope,
             higher_is_better=comparison.higher_is_better,
         )
         difference = float(np.mean(ours[both] - theirs[both]))
-        lines.append([reference, other, answer.first, answer.equal, answer.second, difference])
+        lines.append([reference, other, found.first, found.equal, found.second, difference])
     columns = ["first", "second", "first_better", "equal", "second_better", "mean_difference"]
     return pd.DataFrame(lines, columns=columns)

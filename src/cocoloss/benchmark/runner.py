@@ -1,52 +1,109 @@
-"""The driver: goes through the units of a plan, has their tasks run, and keeps what they find.
+"""A run from spec to summary: tables, plan, store, workers, and the driver that goes through it.
 
-It knows nothing of what a task computes. A unit is a generator that yields tasks and is sent their
-results; a task that the store knows is answered from there. So a run that was stopped, by Ctrl-C
-or by a power cut, goes on where it was when it is started again.
+The driver knows nothing of what a task computes. A unit is a generator that yields tasks and is
+sent their results; a task that the store knows is answered from there. So a run that was stopped,
+by Ctrl-C or by a power cut, goes on where it was when it is started again.
 """
 
+import os
 import secrets
+import sys
 import time
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
-from cocoloss.benchmark.database import StoreError
-from cocoloss.benchmark.environment import environment
-from cocoloss.benchmark.experiments import load_experiment
-from cocoloss.benchmark.json_text import storable
-from cocoloss.benchmark.keys import FAILED, OK, TIMEOUT, Result, Task, Unit
-from cocoloss.benchmark.pool import Pool, Running
+from cocoloss.benchmark.experiments import experiment_files, experiment_of
+from cocoloss.benchmark.plan import Plan, Remainder, Tables, make_plan, remainder
 from cocoloss.benchmark.spec import Spec
-from cocoloss.benchmark.store import Store
-from cocoloss.benchmark.worker import Finished, one_line
+from cocoloss.benchmark.store import Store, StoreError
+from cocoloss.benchmark.tasks import FAILED, OK, TIMEOUT, Finished, Result, Task, Unit, environment
+from cocoloss.benchmark.workers import DaskPool, HerePool, Pool, Running, one_line
 from cocoloss.exceptions import CoCoError
+from cocoloss.json_text import storable
 
 TICK = 0.25  # seconds to wait for an answer before looking at the clock
 SIGN_EVERY = 5.0  # seconds between two signs of life in the store
 
 
-class Listener(Protocol):
-    """What is told how a run goes."""
+class Progress:
+    """Is told how a run goes, counts, and shows nothing; displays are made from it."""
+
+    def __init__(self) -> None:
+        self.total = self.done = self.failed = 0
+        self.n_workers = 1
+        self._remaining: dict[str, int] = {}  # tasks, by key of unit
+        self._thought: dict[str, float] = {}  # seconds of what has run, as planned, by model
+        self._took: dict[str, float] = {}  # and as measured
+        self._left: dict[str, float] = {}  # seconds of what is left, as planned, by model
+        self._began = time.monotonic()
 
     def begin(self, units: Sequence[Unit], done: dict[str, int]) -> None:
-        """Hear of all units, and how many tasks of each are known to be done, by key."""
+        """Learn what there is to do."""
+        self._began = time.monotonic()
+        for unit in units:
+            known = done.get(unit.key, 0)
+            self.total += unit.tasks
+            self.done += known
+            self._remaining[unit.key] = unit.tasks - known
+            self._left[unit.model] = self._left.get(unit.model, 0.0) + (
+                unit.seconds * (1 - known / max(unit.tasks, 1))
+            )
 
-    def task_ended(self, unit: Unit, task: Task, finished: Finished) -> None:
-        """Hear that a task has run."""
+    def task_ended(self, unit: Unit, task: Task, finished: Finished) -> None:  # noqa: ARG002
+        """Count a task, and learn from its time."""
+        self.failed += finished.result.status != OK
+        thought = unit.seconds / max(unit.tasks, 1)
+        for model in (unit.model, ""):  # "" is all of them
+            self._took[model] = self._took.get(model, 0.0) + finished.seconds
+            self._thought[model] = self._thought.get(model, 0.0) + thought
+        self._count(unit, 1)
 
-    def task_known(self, unit: Unit, task: Task) -> None:
-        """Hear that a task was found in the store."""
+    def task_known(self, unit: Unit, task: Task) -> None:  # noqa: ARG002
+        """Count a task that was in the store."""
+        self._count(unit, 1)
 
-    def unit_ended(self, unit: Unit, status: str, error: str) -> None:
-        """Hear that a unit has come to its end."""
+    def unit_ended(self, unit: Unit, status: str, error: str) -> None:  # noqa: ARG002
+        """Count what the unit did not need."""
+        self._count(unit, self._remaining[unit.key])
 
-    def tick(self, running: list[Running], n_workers: int) -> None:
-        """Hear that some time has gone by."""
+    def tick(self, running: list[Running], n_workers: int) -> None:  # noqa: ARG002
+        """Learn how many there are to share the work."""
+        self.n_workers = n_workers
 
     def state(self) -> dict[str, Any]:
-        """Return what others may want to know of it: done, total, seconds left."""
+        """Return the numbers."""
+        return {
+            "done": self.done,
+            "total": self.total,
+            "failed": self.failed,
+            "seconds": round(time.monotonic() - self._began, 1),
+            "seconds_left": round(self.seconds_left(), 1),
+        }
+
+    def seconds_left(self) -> float:
+        """Return how long the rest will take, by what tasks of each model took so far."""
+        whole = sum(
+            seconds * self._ratio(model) for model, seconds in self._left.items() if seconds > 0
+        )
+        return whole / max(self.n_workers, 1)
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+
+    def _ratio(self, model: str) -> float:
+        known = model if model in self._thought else ""
+        thought = self._thought.get(known, 0.0)
+        return self._took[known] / thought if thought > 0 else 1.0
+
+    def _count(self, unit: Unit, tasks: int) -> None:
+        tasks = min(tasks, self._remaining[unit.key])  # there may be more than was planned
+        self._remaining[unit.key] -= tasks
+        self.done += tasks
+        self._left[unit.model] -= unit.seconds * tasks / max(unit.tasks, 1)
 
 
 @dataclass
@@ -86,13 +143,6 @@ class _Active:
     failed: str = ""  # the first failure
 
 
-class Tables(Protocol):
-    """Where the runner gets tables from."""
-
-    def load(self, dataset: str) -> Any:
-        """Return a table by name."""
-
-
 class Runner:
     """Runs a plan to its end.
 
@@ -103,7 +153,7 @@ class Runner:
         What to do; in this order.
     tables : Tables
     store : Store
-    listener : Listener
+    progress : Progress
     retry_failed : bool
         Do again what failed before.
     left_out : dict of str to str, optional
@@ -116,17 +166,17 @@ class Runner:
         units: Sequence[Unit],
         tables: Tables,
         store: Store,
-        listener: Listener,
+        progress: Progress,
         *,
         retry_failed: bool = False,
         left_out: Mapping[str, str] | None = None,
     ) -> None:
-        self.spec, self.store, self.listener = spec, store, listener
+        self.spec, self.store, self.progress = spec, store, progress
         self.tables, self.retry_failed = tables, retry_failed
         self.planned = list(units)
         self.run_id = secrets.token_hex(6)
         self.summary = Summary(left_out=left_out or {})
-        self._experiment = load_experiment(spec.kind)
+        self._experiment = experiment_of(spec)
         self._hash = spec.hash
         self._active: list[_Active] = []
         self._ready: deque[tuple[_Active, Task]] = deque()
@@ -170,7 +220,7 @@ class Runner:
     def _go_through(self) -> None:
         states = self.store.open_units(self.planned, self._hash, retry_failed=self.retry_failed)
         done = {unit.key: unit.tasks for unit in self.planned if states[unit.key] != "open"}
-        self.listener.begin(self.planned, done)
+        self.progress.begin(self.planned, done)
         waiting = deque(unit for unit in self.planned if unit.key not in done)
         self._uses = _count_datasets(waiting)
         while waiting or self._active:
@@ -238,7 +288,7 @@ class Runner:
             if task.key in found:
                 self.summary.known += 1
                 self._note_failure(active, found[task.key])
-                self.listener.task_known(active.unit, task)
+                self.progress.task_known(active.unit, task)
         return found
 
     def _take(self, key: str, finished: Finished) -> None:
@@ -252,7 +302,7 @@ class Runner:
         result = self.store.record(active.unit, task, self._hash, finished)
         self.summary.ran[finished.result.status] += 1
         self._note_failure(active, result)
-        self.listener.task_ended(active.unit, task, finished)
+        self.progress.task_ended(active.unit, task, finished)
         active.answers[key] = result
         return active
 
@@ -264,7 +314,7 @@ class Runner:
         unit, status = active.unit, FAILED if active.failed else OK
         self._active.remove(active)
         self.store.end_unit(unit, self._hash, active.failed, active.keys)
-        self.listener.unit_ended(unit, status, active.failed)
+        self.progress.unit_ended(unit, status, active.failed)
         self._uses[unit.info.fingerprint] -= 1
         if not self._uses[unit.info.fingerprint]:
             self.pool.forget(unit.info.fingerprint)
@@ -272,7 +322,7 @@ class Runner:
 
     def _sign(self) -> None:
         running = self.pool.running()
-        self.listener.tick(running, self.pool.n_workers)
+        self.progress.tick(running, self.pool.n_workers)
         if time.monotonic() - self._signed > SIGN_EVERY:
             self._signed = time.monotonic()
             busy = [[r.key, r.worker, round(r.seconds, 1)] for r in running]
@@ -280,7 +330,7 @@ class Runner:
             self.store.sign_of_life(self.run_id, progress)
 
     def _state(self) -> dict[str, Any]:
-        return {**self.listener.state(), "left_out": dict(self.summary.left_out)}
+        return {**self.progress.state(), "left_out": dict(self.summary.left_out)}
 
 
 def _count_datasets(units: deque[Unit]) -> dict[str, int]:
@@ -289,3 +339,177 @@ def _count_datasets(units: deque[Unit]) -> dict[str, int]:
     for unit in units:
         uses[unit.info.fingerprint] = uses.get(unit.info.fingerprint, 0) + 1
     return uses
+
+
+@dataclass(frozen=True)
+class Session:
+    """A benchmark that can begin.
+
+    Attributes
+    ----------
+    plan : Plan
+    left : Remainder
+    store : Store
+    tables : Tables
+    """
+
+    plan: Plan
+    left: Remainder
+    store: Store
+    tables: Tables
+
+    def run(
+        self,
+        *,
+        workers: int | None = None,
+        scheduler: str | None = None,
+        retry_failed: bool = False,
+        progress: Progress | None = None,
+    ) -> Summary:
+        """Do what is left.
+
+        Parameters
+        ----------
+        workers : int, optional
+            Processes of this machine; one per core if left out, 0 is this process.
+        scheduler : str, optional
+            Address of a Dask scheduler to use instead.
+        retry_failed : bool, default=False
+            Do again what failed before.
+        progress : Progress, optional
+            That shows how it goes.
+
+        Raises
+        ------
+        CoCoError
+            If the store or the cluster is lost. What was finished is kept.
+        """
+        runner = Runner(
+            self.plan.spec,
+            self.plan.units,
+            self.tables,
+            self.store,
+            progress or Progress(),
+            retry_failed=retry_failed,
+            left_out=self.plan.left_out,
+        )
+        if not self._anything_open(retry_failed=retry_failed):
+            workers, scheduler = 0, None  # nobody is called for nothing
+        pool = self._pool(workers, scheduler, runner.run_id)
+        try:
+            return runner.run(pool)
+        finally:
+            pool.close()
+
+    def _anything_open(self, *, retry_failed: bool) -> bool:
+        states = self.store.unit_states(self.plan.spec.hash)
+        settled = {OK} if retry_failed else {OK, FAILED}
+        return any(states.get(unit.key) not in settled for unit in self.plan.units)
+
+    def _pool(self, workers: int | None, scheduler: str | None, run_id: str) -> Pool:
+        spec = self.plan.spec
+        workers = default_workers() if workers is None else workers
+        if scheduler is None and workers == 0:
+            return HerePool(spec)
+        files = [*own_files(spec), *experiment_files(spec)] if scheduler else []
+        return DaskPool(spec, run_id, workers=workers, scheduler=scheduler, files=files)
+
+
+def prepare(
+    spec: Spec, store: Store, *, on_table: Callable[[str], object] | None = None
+) -> Session:
+    """Look at the tables and at the store, and say what there is to do.
+
+    Parameters
+    ----------
+    spec : Spec
+    store : Store
+    on_table : callable, optional
+        Called with the name of each table before it is read.
+
+    Raises
+    ------
+    CoCoError
+        If a table that the spec names cannot be read, or none can, or the spec asks for what there
+        is not.
+    """
+    plan, tables = look(spec, on_table=on_table)
+    return Session(plan, remainder(plan, store), store, tables)
+
+
+def look(spec: Spec, *, on_table: Callable[[str], object] | None = None) -> tuple[Plan, Tables]:
+    """Look at the tables and plan; nothing is made or written.
+
+    Raises
+    ------
+    CoCoError
+        As :func:`prepare`.
+    """
+    tables = Tables(spec)
+    infos = tables.infos(on_table)
+    return make_plan(spec, infos, tables.left_out), tables
+
+
+def run_benchmark(spec: Spec, store: str | os.PathLike[str], **options: Any) -> Summary:
+    """Run a benchmark; what the store has already is not run again.
+
+    Parameters
+    ----------
+    spec : Spec
+    store : str or path
+        A SQLite file, which is made if it is not there, or ``postgresql://user@host/name``.
+    **options
+        Of :meth:`Session.run`.
+
+    Returns
+    -------
+    Summary
+    """
+    with store_if_used(store) as opened:
+        return prepare(spec, opened).run(**options)
+
+
+@contextmanager
+def store_if_used(where: str | os.PathLike[str]) -> Iterator[Store]:
+    """Open a store; a file that was made for it goes again if no run began, for whatever reason."""
+    path = os.fspath(where)
+    is_new = "://" not in path and not Path(path).exists()
+    unused = False
+    try:
+        with Store(where) as opened:
+            try:
+                yield opened
+            finally:
+                with suppress(CoCoError):  # it refuses; then it stays
+                    unused = is_new and not opened.runs()
+    except BaseException:
+        if unused:
+            Path(path).unlink(missing_ok=True)
+        raise
+
+
+def default_workers() -> int:
+    """Return the number of cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def own_files(spec: Spec) -> list[str]:
+    """Return the files of the user's own models that lie in the current folder.
+
+    Workers elsewhere have installed packages, but not these.
+    """
+    found = []
+    for place in spec.models.own.values():
+        module = place.partition(":")[0]
+        file = Path(f"{module}.py").resolve()
+        if "." not in module and file.is_file():
+            found.append(str(file))
+    return sorted(set(found))
+
+
+def find_own_models_here() -> None:
+    """Let ``--model name=module:factory`` find a module of the current folder, here and there."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)

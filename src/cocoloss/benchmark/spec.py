@@ -4,30 +4,203 @@ The file is TOML. Each section is a frozen dataclass below, and each key has one
 of checks; what the file says that no check knows is refused, with the key that was meant.
 """
 
+import math
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from cocoloss._checks import check_option
-from cocoloss.benchmark.amounts import check_bytes, check_seconds
-from cocoloss.benchmark.experiments import EXPERIMENTS
-from cocoloss.benchmark.keys import digest_of
-from cocoloss.benchmark.spec_checks import (
-    Check,
-    numbers_of_trials,
-    places,
-    refuse_unknown,
-    text,
-    texts,
-    whole,
-)
+from cocoloss._checks import check_integer, check_option
+from cocoloss.benchmark.tasks import digest_of
 from cocoloss.exceptions import CoCoError
 
+SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20} | {
+    "gib": 2**30
+}
+STEPS = ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
+AMOUNT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*")
+
+
+def check_seconds(value: object, name: str) -> float:
+    """Return a duration in seconds.
+
+    Examples
+    --------
+    >>> check_seconds("15m", "--time-limit")
+    900.0
+    """
+    return _amount(value, name, SECONDS, "seconds, such as 90, '15m' or '2h'")
+
+
+def check_bytes(value: object, name: str) -> int:
+    """Return an amount of memory in bytes.
+
+    Examples
+    --------
+    >>> check_bytes("4 GB", "limits.memory_per_task")
+    4000000000
+    """
+    return int(_amount(value, name, BYTES, "bytes, such as 500000000 or '4 GB'"))
+
+
+def _amount(value: object, name: str, units: dict[str, int], expected: str) -> float:
+    if isinstance(value, Real) and not isinstance(value, bool):
+        if 0 <= float(value) < math.inf:
+            return float(value)
+    elif isinstance(value, str):
+        match = AMOUNT.fullmatch(value)
+        if match and match[2].lower() in units:
+            return float(match[1]) * units[match[2].lower()]
+    raise CoCoError(f"{name} must be a number of {expected}, not {value!r}")
+
+
+def readable_time(seconds: float) -> str:
+    """Write a duration with the two units that matter.
+
+    Examples
+    --------
+    >>> readable_time(0.25), readable_time(75), readable_time(7200), readable_time(200_000)
+    ('0.25 s', '1 min 15 s', '2 h', '2 d 7 h')
+    """
+    if seconds < 0.01:
+        return "0 s"
+    if seconds < 9.95:
+        return f"{seconds:.2g} s"
+    seconds = round(seconds)
+    for size, name, part, smaller in STEPS:
+        if seconds >= size:
+            rest = seconds % size // part
+            return f"{seconds // size} {name}" + (f" {rest} {smaller}" if rest else "")
+    return f"{seconds} s"
+
+
+Check = Callable[[Any, str], Any]
+
+
+def whole(minimum: int) -> Check:
+    """Return what checks a whole number of at least ``minimum``."""
+    return lambda value, name: check_integer(value, name, minimum=minimum)
+
+
+def text(value: Any, name: str) -> str:
+    """Check a text that is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise CoCoError(f"{name} must be a text, not {value!r}")
+    return value
+
+
+def kind_of_experiment(value: Any, name: str) -> str:
+    """Check what an experiment can be called: ``kind`` or ``package.module``."""
+    if not isinstance(value, str) or not all(part.isidentifier() for part in value.split(".")):
+        raise CoCoError(
+            f"{name} must name an experiment, such as 'accuracy' or 'package.module', not {value!r}"
+        )
+    return value
+
+
+def texts(value: Any, name: str) -> tuple[str, ...]:
+    """Check a list of texts, none of them twice."""
+    if not isinstance(value, list | tuple) or not all(isinstance(v, str) and v for v in value):
+        raise CoCoError(f"{name} must be a list of texts, not {value!r}")
+    twice = sorted({v for v in value if list(value).count(v) > 1})
+    if twice:
+        raise CoCoError(f"{name} has {twice[0]!r} twice")
+    return tuple(value)
+
+
+def places(value: Any, name: str) -> dict[str, str]:
+    """Check names of models and where each is made, ``package.module:factory``."""
+    if not isinstance(value, Mapping):
+        raise CoCoError(f"{name} must be a table of name = 'package.module:factory', not {value!r}")
+    for model, place in value.items():
+        module, colon, factory = place.partition(":") if isinstance(place, str) else ("", "", "")
+        good = all(part.isidentifier() for part in [*module.split("."), *factory.split(".")])
+        if not colon or not good:
+            raise CoCoError(f"{name}.{model} must be 'package.module:factory', not {place!r}")
+    return dict(value)
+
+
+def numbers_of_trials(value: Any, name: str) -> dict[str, int]:
+    """Check numbers of trials by model."""
+    if not isinstance(value, Mapping):
+        raise CoCoError(f"{name} must be a table of model = number, not {value!r}")
+    return {model: check_integer(n, f"{name}.{model}", minimum=0) for model, n in value.items()}
+
+
+def refuse_unknown(given: Mapping[str, Any], known: Collection[str], prefix: str) -> None:
+    """Refuse a key that is not known, with the one that was meant."""
+    for key in given:
+        if key not in known:
+            raise CoCoError(f"unknown key {prefix}{key}; {what_there_is(str(key), known)}")
+
+
+def what_there_is(name: str, known: Collection[str]) -> str:
+    """Return the name that was meant, as a question, or else all that there are.
+
+    Examples
+    --------
+    >>> what_there_is("outerr", ["outer", "inner"])
+    "did you mean 'outer'?"
+    >>> what_there_is("rain", ["outer", "inner"])
+    'there are outer, inner'
+    """
+    near = get_close_matches(name, known, 1)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+
+
+def chosen_options(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all options of an experiment: what was given, and defaults for the others.
+
+    Raises
+    ------
+    CoCoError
+        If a name is unknown.
+
+    Examples
+    --------
+    >>> chosen_options({"epochs": [5]}, {"epochs": [50], "batch_size": 128})
+    {'epochs': [5], 'batch_size': 128}
+    """
+    refuse_unknown(options, defaults, "options.")
+    return {**defaults, **options}
+
+
+def check_counts(chosen: Mapping[str, Any], name: str, *, minimum: int) -> None:
+    """Refuse an option that is no list of whole numbers, or one below a minimum."""
+    counts = chosen[name]
+    if not isinstance(counts, list | tuple) or not counts:
+        raise CoCoError(f"options.{name} must be a list of numbers, not {counts!r}")
+    for count in counts:
+        check_integer(count, f"each of options.{name}", minimum=minimum)
+
+
+def check_whole(chosen: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse options that are no whole numbers from 1 on."""
+    for name in names:
+        check_integer(chosen[name], f"options.{name}", minimum=1)
+
+
+def check_rate(chosen: Mapping[str, Any], name: str, *, positive: bool) -> None:
+    """Refuse an option that is no number, or below zero, or zero if it must be positive."""
+    rate = chosen[name]
+    is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
+    if not is_number or not (rate > 0 if positive else rate >= 0):
+        kind = "a positive number" if positive else "a number that is not negative"
+        raise CoCoError(f"options.{name} must be {kind}, not {rate!r}")
+
+
 MODES = ("first", "each")
-PLACE = ("folder", "where")  # fields that say where a spec comes from, and nothing of what it is
+PLACE = (
+    "folder",
+    "where",
+    "experiments",
+)  # fields that say where a spec comes from, and nothing of what it is
 # Keys that older stores do not know; empty or 0 is as it was, and leaves the hash as it was.
 ADDED_LATER = (("tuning", "trials"), ("training", "max_units"))
 
@@ -93,7 +266,7 @@ class Spec:
     name : str
         What reports call it.
     kind : str
-        A key of ``EXPERIMENTS``.
+        Of experiment, as :func:`cocoloss.benchmark.experiments.load_experiment` has it.
     deviations : tuple of str
         In words, what differs from the paper.
     data, folds, models, tuning, training, limits
@@ -104,6 +277,8 @@ class Spec:
         Where paths of the source begin: that of the file.
     where : str
         What messages call it: the name of the file.
+    experiments : tuple of Path
+        Folders in which an experiment of the user's own is looked for.
 
     Examples
     --------
@@ -135,10 +310,16 @@ class Spec:
     options: Mapping[str, Any] = field(default_factory=dict)
     folder: Path = field(default_factory=Path, compare=False)
     where: str = field(default="spec", compare=False)
+    experiments: tuple[Path, ...] = field(default=(), compare=False)
 
     @classmethod
     def from_dict(
-        cls, content: Mapping[str, Any], *, where: str = "spec", folder: Path | None = None
+        cls,
+        content: Mapping[str, Any],
+        *,
+        where: str = "spec",
+        folder: Path | None = None,
+        experiments: Iterable[Path] = (),
     ) -> "Spec":
         """Return the benchmark that a mapping describes.
 
@@ -148,7 +329,8 @@ class Spec:
             If a key is unknown, missing or wrong; the message begins with ``where`` and the key.
         """
         try:
-            return replace(_read(cls, content, folder or Path()), where=where)
+            read = _read(cls, content, folder or Path())
+            return replace(read, where=where, experiments=tuple(experiments))
         except CoCoError as error:
             raise CoCoError(f"{where}: {error}") from None
 
@@ -205,7 +387,9 @@ class Spec:
         if source is not None:
             content["data"]["source"] = source
         folder = self.folder if source is None else Path.cwd()
-        return Spec.from_dict(content, where=self.where, folder=folder)
+        return Spec.from_dict(
+            content, where=self.where, folder=folder, experiments=self.experiments
+        )
 
     @contextmanager
     def at(self, key: str = "") -> Iterator[None]:
@@ -228,8 +412,14 @@ class Spec:
             raise CoCoError(f"{self.where}: {key}{': ' if key else ''}{error}") from error
 
 
-def load_spec(path: str | Path) -> Spec:
+def load_spec(path: str | Path, *, experiments: Iterable[str | Path] = ()) -> Spec:
     """Read a benchmark from a TOML file.
+
+    Parameters
+    ----------
+    path : path
+    experiments : iterable of path
+        Folders in which an experiment of one's own is looked for, after that of the file.
 
     Raises
     ------
@@ -248,7 +438,9 @@ def load_spec(path: str | Path) -> Spec:
         raise CoCoError(f"{path.name}: no text in UTF-8; a spec is a TOML file") from error
     except tomllib.TOMLDecodeError as error:
         raise CoCoError(f"{path.name}: not valid TOML: {error}") from error
-    return Spec.from_dict(content, where=path.name, folder=path.resolve().parent)
+    folder = path.resolve().parent
+    places = (folder, *(Path(place).resolve() for place in experiments))
+    return Spec.from_dict(content, where=path.name, folder=folder, experiments=places)
 
 
 # section -> (class, key -> check); what has no default in the class must be given
@@ -270,7 +462,7 @@ SECTIONS: dict[str, tuple[type, dict[str, Check]]] = {
 }
 TOP: dict[str, Check] = {
     "name": text,
-    "kind": lambda value, name: check_option(value, name, EXPERIMENTS),
+    "kind": kind_of_experiment,
     "deviations": texts,
 }
 NEEDED = {"": ("name", "kind"), "data": ("source",)}

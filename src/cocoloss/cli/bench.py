@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from cocoloss.cli import bench_texts, options, saying
+from cocoloss.cli import bench_texts, messages, options
 from cocoloss.cli.bench_report import name_option, report
 from cocoloss.cli.bench_spec import SpecFile, spec_file
 from cocoloss.exceptions import CoCoError
@@ -61,8 +61,8 @@ def run(
     cut the same command goes on. Keys of the spec file are explained in docs/benchmark.md.
 
     The exit status is 0 if all tasks of the benchmark are done, 3 if some of them failed or took
-    too long, in this run or before, 130 after Ctrl-C, 2 for a slip on the command line and 1 for
-    anything else that stops it.
+    too long, in this run or before, 130 after Ctrl-C, 143 after SIGTERM, 2 for a slip on the
+    command line and 1 for anything else that stops it.
 
     \b
     cocoloss bench run paper/accuracy-smoke.toml --workers 4
@@ -71,14 +71,8 @@ def run(
         --store postgresql://me@db.example.org/bench
     """
     _check_installed()
-    from cocoloss.benchmark.failures import failures_of  # noqa: PLC0415 - heavy
-    from cocoloss.benchmark.plan import remainder  # noqa: PLC0415
-    from cocoloss.benchmark.session import (  # noqa: PLC0415
-        Session,
-        default_workers,
-        look,
-        store_if_used,
-    )
+    from cocoloss.benchmark.plan import failures_of, remainder  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.runner import Session, default_workers, look, store_if_used  # noqa: PLC0415
 
     if scheduler is not None and workers is not None:
         raise click.UsageError("--workers starts workers here, --scheduler uses others; give one")
@@ -86,7 +80,7 @@ def run(
     described = asked.read()
     where = asked.where(described)
     made, tables = look(described, on_table=bench_texts.say_table)
-    with store_if_used(where) as opened, _stopped_cleanly():
+    with store_if_used(where) as opened, _stopped_by_sigterm() as killed:
         left = remainder(made, opened, retry_failed=retry_failed)
         session = Session(made, left, opened, tables)
         bench_texts.say_left_out(made)
@@ -99,7 +93,8 @@ def run(
             )
         except KeyboardInterrupt:
             progress.close()
-            bench_texts.say_how_to_go_on(ctx, session)
+            bench_texts.say_how_to_go_on(session)
+            ctx.exit(bench_texts.TERMINATED if killed else bench_texts.INTERRUPTED)
         finally:
             progress.close()
         pairs = {(unit.model, unit.dataset) for unit in made.units}
@@ -124,7 +119,7 @@ def plan(asked: SpecFile, workers: int | None, as_json: bool) -> None:
     """
     _check_installed()
     from cocoloss.benchmark.plan import remainder  # noqa: PLC0415 - heavy
-    from cocoloss.benchmark.session import default_workers, look  # noqa: PLC0415
+    from cocoloss.benchmark.runner import default_workers, look  # noqa: PLC0415
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
 
     described = asked.read()
@@ -142,7 +137,7 @@ def plan(asked: SpecFile, workers: int | None, as_json: bool) -> None:
             | {"seconds": left.seconds_of(u)}
             for u in made.units
         ]
-        saying.print_json(
+        messages.print_json(
             {
                 "name": described.name,
                 "spec_hash": described.hash,
@@ -178,8 +173,7 @@ def status(store: str, with_failures: bool, as_json: bool) -> None:
     _check_installed()
     from dataclasses import asdict  # noqa: PLC0415
 
-    from cocoloss.benchmark.failures import failures_of  # noqa: PLC0415 - heavy
-    from cocoloss.benchmark.status import status_of  # noqa: PLC0415
+    from cocoloss.benchmark.plan import failures_of, status_of  # noqa: PLC0415 - heavy
     from cocoloss.benchmark.store import Store  # noqa: PLC0415
 
     with Store(store, create=False) as opened:
@@ -188,7 +182,7 @@ def status(store: str, with_failures: bool, as_json: bool) -> None:
             for one in found:
                 one["failures"] = list(map(asdict, failures_of(opened, one["spec_hash"])))
     if as_json:
-        saying.print_json(found)
+        messages.print_json(found)
         return
     if not found:
         click.echo(f"{store} is empty: no benchmark was run yet")
@@ -224,7 +218,7 @@ def merge(sources: tuple[str, ...], into: str) -> None:
     If one of them cannot be read, nothing is written.
     """
     _check_installed()
-    from cocoloss.benchmark.merge import merge_into  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.export import merge_into  # noqa: PLC0415 - heavy
 
     for source, merged in zip(sources, merge_into(into, sources), strict=True):
         click.echo(f"{source}: {merged.after - merged.before:,} new, {merged.after:,} in all")
@@ -239,22 +233,24 @@ def _check_installed() -> None:
 
 
 def _progress(*, quiet: bool) -> Any:
-    from cocoloss.benchmark.progress import LineProgress, LiveProgress  # noqa: PLC0415
+    from cocoloss.cli.bench_progress import LineProgress, LiveProgress  # noqa: PLC0415
 
-    if saying.is_terminal() and not quiet:
+    if messages.is_terminal() and not quiet:
         return LiveProgress()
     return LineProgress(lambda line: click.echo(line, err=True))
 
 
 @contextmanager
-def _stopped_cleanly() -> Iterator[None]:
-    """Treat an ending cluster job (SIGTERM) like Ctrl-C."""
+def _stopped_by_sigterm() -> Iterator[list[int]]:
+    """Stop at the end of a cluster job (SIGTERM) as at Ctrl-C, and remember that it came."""
+    killed: list[int] = []
 
-    def stop(*_: object) -> NoReturn:
+    def stop(number: int, _frame: object) -> NoReturn:
+        killed.append(number)
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
-        yield
+        yield killed
     finally:
         signal.signal(signal.SIGTERM, before)

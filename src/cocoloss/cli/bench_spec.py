@@ -1,8 +1,7 @@
 """SPEC and the options that change it, which ``cocoloss bench run`` and ``plan`` share."""
 
-import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -10,6 +9,16 @@ from cocoloss.cli import options
 
 if TYPE_CHECKING:
     from cocoloss.benchmark.spec import Spec
+
+
+experiments_option = click.option(
+    "--experiments",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Where the file of an experiment of your own lies, if neither beside the spec nor in the "
+    "current folder; repeatable.",
+)
 
 
 class SpecFile(NamedTuple):
@@ -21,12 +30,12 @@ class SpecFile(NamedTuple):
     data: str | None
     datasets: tuple[str, ...]
     time_limit: str | None
+    experiments: tuple[Path, ...] = ()
 
     def read(self) -> "Spec":
         """Return the spec with the changes."""
-        from cocoloss.benchmark.amounts import check_seconds  # noqa: PLC0415
-        from cocoloss.benchmark.session import find_own_models_here  # noqa: PLC0415
-        from cocoloss.benchmark.spec import load_spec  # noqa: PLC0415
+        from cocoloss.benchmark.runner import find_own_models_here  # noqa: PLC0415
+        from cocoloss.benchmark.spec import check_seconds, load_spec  # noqa: PLC0415
 
         own = {}
         for text in self.models:
@@ -37,7 +46,7 @@ class SpecFile(NamedTuple):
         limit = self.time_limit
         seconds = None if limit is None else check_seconds(limit, "--time-limit")
         find_own_models_here()
-        return load_spec(self.spec).changed(
+        return load_spec(self.spec, experiments=self.experiments).changed(
             datasets=self.datasets, own=own, seconds_per_task=seconds, source=self.data
         )
 
@@ -47,31 +56,16 @@ class SpecFile(NamedTuple):
         return self.store or f"{file}.sqlite"
 
 
-def spec_file(command: options.Command) -> options.Command:
-    """Add SPEC and what changes it, which the command gets as the one argument ``asked``."""
-
-    @functools.wraps(command)
-    def wrapper(
-        spec: Path,
-        store: str | None,
-        models: tuple[str, ...],
-        data: str | None,
-        datasets: tuple[str, ...],
-        time_limit: str | None,
-        **rest: Any,
-    ) -> Any:
-        return command(asked=SpecFile(spec, store, models, data, datasets, time_limit), **rest)
-
-    added = (
-        click.option("--time-limit", metavar="TIME", help="For each task, such as 90, 15m or 2h."),
+spec_file = options.packed(  # SPEC, and what changes it
+    "asked",
+    SpecFile,
+    [
+        click.argument("spec", type=click.Path(path_type=Path)),
         click.option(
-            "--dataset", "datasets", multiple=True, metavar="NAME", help="Only this; repeatable."
-        ),
-        click.option(
-            "--data",
-            metavar="SOURCE",
-            help="Read the tables from here instead: folder:PATH, file:PATH#TARGET, sklearn or "
-            "openml-cc18.",
+            "--store",
+            metavar="FILE|URL",
+            help="Where results are kept: a SQLite file, or postgresql://user@host/name. "
+            "NAME.sqlite in the current folder, after the spec's name, if left out.",
         ),
         click.option(
             "--model",
@@ -81,11 +75,15 @@ def spec_file(command: options.Command) -> options.Command:
             help="A model of your own, such as mine=my_models:make_forest; repeatable.",
         ),
         click.option(
-            "--store",
-            metavar="FILE|URL",
-            help="Where results are kept: a SQLite file, or postgresql://user@host/name. "
-            "NAME.sqlite in the current folder, after the spec's name, if left out.",
+            "--data",
+            metavar="SOURCE",
+            help="Read the tables from here instead: folder:PATH, file:PATH#TARGET, sklearn or "
+            "openml-cc18.",
         ),
-        click.argument("spec", type=click.Path(path_type=Path)),
-    )
-    return options.combined(cast("options.Command", wrapper), added)
+        click.option(
+            "--dataset", "datasets", multiple=True, metavar="NAME", help="Only this; repeatable."
+        ),
+        click.option("--time-limit", metavar="TIME", help="For each task, such as 90, 15m or 2h."),
+        experiments_option,
+    ],
+)

@@ -4,27 +4,26 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cocoloss.cli import saying
+from cocoloss.cli import messages
 
 if TYPE_CHECKING:
-    from cocoloss.benchmark.failures import Failure
-    from cocoloss.benchmark.plan import Plan, Remainder
-    from cocoloss.benchmark.runner import Summary
-    from cocoloss.benchmark.session import Session
+    from cocoloss.benchmark.plan import Failure, Plan, Remainder
+    from cocoloss.benchmark.runner import Session, Summary
 
 FAILED = 3  # exit status if tasks failed; 1 and 2 say that a run did not come to its end
 INTERRUPTED = 130  # what shells expect after Ctrl-C
+TERMINATED = 143  # and after SIGTERM
 FAILURES_SHOWN = 5
 KINDS_SHOWN = 20  # of failures, at the end of a run
 
 
 def say_table(name: str) -> None:
     """Show which table is being read."""
-    if saying.is_terminal():
+    if messages.is_terminal():
         click.echo(f"\r\x1b[Kreading {name}", nl=False, err=True)
 
 
@@ -32,15 +31,15 @@ def say_left_out(plan: "Plan") -> None:
     """Say which tables cannot be used, a line each, now that all were read; and idle keys."""
     from cocoloss.benchmark.plan import trials_of_nobody  # noqa: PLC0415 - heavy
 
-    if saying.is_terminal():
+    if messages.is_terminal():
         click.echo("\r\x1b[K", nl=False, err=True)
     for name, why in plan.left_out.items():
         click.echo(f"{click.style('left out:', fg='yellow')} {name}: {why}", err=True)
     idle = trials_of_nobody(plan.spec)
     if idle:
-        saying.note(
-            f"{plan.spec.where}: tuning.trials has {saying.some_of(idle)}, not among models.names: "
-            f"no effect"
+        messages.note(
+            f"{plan.spec.where}: tuning.trials has {messages.listed(idle)}, not among "
+            f"models.names: no effect"
         )
 
 
@@ -59,7 +58,7 @@ def left_line(
     n_tasks: int, left: "Remainder", workers: int | None, *, retry_failed: bool = False
 ) -> str:
     """Return how much there is to do, how long it will take, and what failed so far."""
-    from cocoloss.benchmark.amounts import readable_time  # noqa: PLC0415
+    from cocoloss.benchmark.spec import readable_time  # noqa: PLC0415
 
     failed = ""
     if left.failed_units and not retry_failed:
@@ -88,8 +87,8 @@ def _counted(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
-def say_how_to_go_on(ctx: click.Context, session: "Session") -> NoReturn:
-    """Say what a stopped run has kept, and end."""
+def say_how_to_go_on(session: "Session") -> None:
+    """Say what a stopped run has kept."""
     from cocoloss.benchmark.plan import remainder  # noqa: PLC0415
 
     left = remainder(session.plan, session.store)
@@ -99,19 +98,18 @@ def say_how_to_go_on(ctx: click.Context, session: "Session") -> NoReturn:
         f"go on with: {again}",
         err=True,
     )
-    ctx.exit(INTERRUPTED)
 
 
 def say_what_was_done(
     session: "Session", summary: "Summary", failures: "Sequence[Failure]", *, as_json: bool
 ) -> None:
     """Say how a run ended, and what is wrong with the benchmark, in this run or before."""
-    from cocoloss.benchmark.amounts import readable_time  # noqa: PLC0415
+    from cocoloss.benchmark.spec import readable_time  # noqa: PLC0415
 
     ran = sum(summary.ran.values())
     bad = ran - summary.ran["ok"]
     if as_json:
-        saying.print_json(
+        messages.print_json(
             {
                 "name": session.plan.spec.name,
                 "spec_hash": session.plan.spec.hash,
@@ -132,7 +130,7 @@ def say_what_was_done(
         click.echo(f"and {more:,} more kinds of failure", err=True)
     failed = summary.units.get("failed", 0)
     if failed:
-        saying.note(
+        messages.note(
             f"{failed} of {len(session.plan.units)} pairs of table and model have failures: "
             f"`cocoloss bench status {session.store.name} --failures` shows their tracebacks, "
             f"--retry-failed does them again"
@@ -155,7 +153,7 @@ def _without_traceback(failure: "Failure") -> dict[str, Any]:
 
 def print_plan(made: "Plan", left: "Remainder") -> None:
     """Print a line per model."""
-    from cocoloss.benchmark.amounts import readable_time  # noqa: PLC0415
+    from cocoloss.benchmark.spec import readable_time  # noqa: PLC0415
 
     by_model: dict[str, tuple[int, int, float]] = {}
     for unit in made.units:
@@ -174,7 +172,7 @@ def print_plan(made: "Plan", left: "Remainder") -> None:
 
 def print_status(one: dict[str, Any], store: str, *, with_failures: bool) -> None:
     """Print how a benchmark stands, and some of its failures, or all with their tracebacks."""
-    from cocoloss.benchmark.amounts import readable_time  # noqa: PLC0415
+    from cocoloss.benchmark.spec import readable_time  # noqa: PLC0415
 
     tasks, units = one["tasks"], one["units"]
     state = one["state"]

@@ -1,20 +1,20 @@
 """``cocoloss compare``: ranks, tests and the diagram for anybody's table of scores."""
 
-import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cocoloss.cli import options, saying
-from cocoloss.cli.compare_scores import as_scores
-from cocoloss.cli.compare_texts import as_plain, show
+from cocoloss.cli import messages, options
+from cocoloss.cli.score_file import as_scores
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
     from cocoloss.stats import Comparison
 
 SUFFIXES = (".svg", ".png", ".pdf", ".tex")
+LEAST_SHOWN = 0.001  # p-values below it are all shown alike
 
 
 @click.command()
@@ -23,6 +23,11 @@ SUFFIXES = (".svg", ".png", ".pdf", ".tex")
     "--score", metavar="COLUMN", help="Of a long table, if it has several: the one to compare."
 )
 @click.option("--dataset", metavar="COLUMN", help="That names the datasets; found if left out.")
+@click.option(
+    "--model-column",
+    metavar="COLUMN",
+    help="Of a long table: that names the models; found if left out.",
+)
 @click.option("--models", metavar="A,B,...", help="Only these; all if left out.")
 @click.option("--higher/--lower", default=True, help="Which scores are better.  [default: higher]")
 @click.option(
@@ -67,6 +72,7 @@ def compare(
     how: dict[str, Any],
     score: str | None,
     dataset: str | None,
+    model_column: str | None,
     models: str | None,
     higher: bool,
     ranking: str,
@@ -83,10 +89,12 @@ def compare(
     Either one row per dataset and one column per model, the first column of text naming the
     datasets; or one row per score with the columns dataset, model and score, and fold if there
     are several scores of a model on a dataset. A column that numbers the rows is no model.
+    Where columns are called otherwise, --dataset, --model-column and --score name them.
 
     \b
     cocoloss compare results.csv --out ranks.svg
     cocoloss compare folds.csv --ranking folds --rope 0.01
+    cocoloss compare amlb.csv --model-column framework --score result
     """
     from cocoloss.stats import compare as compare_models  # noqa: PLC0415
     from cocoloss.tables import read_table  # noqa: PLC0415 - heavy
@@ -95,35 +103,27 @@ def compare(
         raise CoCoError("--fold-test is for --ranking folds; add that, or leave it out")
     if out is not None:
         _check_out(out)
-    try:
-        comparison = compare_models(
-            as_scores(read_table(file, **how), score, dataset=dataset, models=models),
-            higher_is_better=higher,
-            ranking=ranking,
-            fold_test=fold_test or "wilcoxon",
-            test=test,
-            alpha=alpha,
-            missing=missing,
-            rope=rope,
-        )
-    except CoCoError as error:
-        raise CoCoError(_in_options(str(error))) from error
+    scores = as_scores(
+        read_table(file, **how), score, dataset=dataset, model_column=model_column, models=models
+    )
+    comparison = compare_models(
+        scores,
+        higher_is_better=higher,
+        ranking=ranking,
+        fold_test=fold_test or "wilcoxon",
+        test=test,
+        alpha=alpha,
+        missing=missing,
+        rope=rope,
+    )
     if out is not None:
         _draw(comparison, out)
     if as_json:
-        saying.print_json(as_plain(comparison) | ({"diagram": str(out)} if out else {}))
+        messages.print_json(_as_json(comparison) | ({"diagram": str(out)} if out else {}))
         return
-    show(comparison, file.name)
+    _show(comparison, file.name)
     if out is not None:
         click.echo(f"wrote {out}")
-
-
-def _in_options(message: str) -> str:
-    """Say what to do in words of the command line."""
-    remedy = "--fold-test corrected_t" if " fold" in message else "--test nemenyi"
-    message = re.sub(r"\bor (another test|the corrected t-test)", f"or {remedy}", message)
-    message = re.sub(r"\b(missing|ranking)='(\w+)'", r"--\1 \2", message)
-    return re.sub(r"\b(alpha|rope) (must|needs)\b", r"--\1 \2", message)
 
 
 def _check_out(out: Path) -> None:
@@ -143,3 +143,112 @@ def _draw(comparison: "Comparison", out: Path) -> None:
         return
     with write_whole(out) as aside:
         aside.write_text(cd_diagram_tikz(comparison), encoding="utf-8")
+
+
+def _as_json(comparison: "Comparison") -> dict[str, Any]:
+    """Return what machines read."""
+    friedman = comparison.friedman
+    frame = comparison.to_frame().astype(object)  # counts stay integers
+    return {
+        "n_datasets": comparison.n_datasets,
+        "mean_scores_over": comparison.common_datasets,
+        "higher_is_better": comparison.higher_is_better,
+        "models": [{"model": model, **frame.loc[model].to_dict()} for model in comparison.models],
+        "friedman": {name: getattr(friedman, name) for name in ("chi2", "df", "p_value")},
+        "iman_davenport": {"f": friedman.f, "df": friedman.f_df, "p_value": friedman.f_p_value},
+        "test": comparison.test,
+        "alpha": comparison.alpha,
+        "critical_distance": comparison.critical_distance,
+        "p_values": comparison.p_values.to_dict(),
+        "not_different": comparison.cliques,
+        "bayes": [] if comparison.bayes is None else comparison.bayes.to_dict("records"),
+        "dropped": comparison.dropped,
+        "filled": comparison.filled,
+    }
+
+
+def _show(comparison: "Comparison", title: str) -> None:
+    """Print ranks, tests, p-values and groups."""
+    console = messages.console()
+    console.print(_ranks(comparison, title))
+    for line in _in_words(comparison):
+        console.print(line, markup=False, highlight=False)
+    console.print(_p_values(comparison))
+    if comparison.bayes is not None:
+        console.print(_bayes(comparison))
+
+
+def _in_words(comparison: "Comparison") -> list[str]:
+    """Say what the tests found, a sentence a line."""
+    friedman = comparison.friedman
+    differ = "differ" if friedman.f_p_value < comparison.alpha else "do not differ significantly"
+    overall = (
+        f"The models {differ}: Friedman chi2 = {friedman.chi2:.2f}, p = {friedman.p_value:.2g}; "
+        f"Iman-Davenport F = {friedman.f:.2f}, p = {friedman.f_p_value:.2g}."
+    )
+    lines = [overall, f"Between models: {comparison.describe_test()}."]
+    lines += [f"Not different: {', '.join(group)}." for group in comparison.cliques]
+    if not comparison.cliques:
+        lines.append("Every pair differs.")
+    if comparison.dropped:
+        lines.append(f"Left out, a result is missing: {messages.listed(comparison.dropped)}.")
+    if comparison.filled:
+        cells = [f"{model} on {dataset}" for dataset, model in comparison.filled]
+        lines.append(f"Missing, counted as the worst: {messages.listed(cells)}.")
+        lines.append(f"* {comparison.describe_means()}.")
+    return lines
+
+
+def _table(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Any:
+    """Return an empty table with columns of text and of numbers."""
+    from rich.markup import escape  # noqa: PLC0415 - heavy
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(title=escape(title), title_justify="left", title_style="bold")
+    for name in texts:
+        table.add_column(name)
+    for name in numbers:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _ranks(comparison: "Comparison", title: str) -> Any:
+    from rich.markup import escape  # noqa: PLC0415 - heavy
+
+    better = "higher" if comparison.higher_is_better else "lower"
+    heading = f"{title}: {comparison.n_models} models on {comparison.n_datasets} datasets"
+    mean = "mean score *" if comparison.filled else "mean score"  # explained below
+    columns = ("average rank", "± std", mean, "wins", "ties", "losses")
+    table = _table(f"{heading}, {better} is better", ["model"], columns)
+    for model, row in comparison.to_frame().iterrows():
+        counts = [f"{int(row[name])}" for name in ("wins", "ties", "losses")]
+        numbers = [f"{row['rank']:.2f}", f"{row['spread']:.2f}", f"{row['score']:#.4g}"]
+        table.add_row(escape(str(model)), *numbers, *counts)
+    return table
+
+
+def _p_values(comparison: "Comparison") -> Any:
+    """Return the p-value of each pair, once; columns are numbered, as names would not fit."""
+    from rich.markup import escape  # noqa: PLC0415 - heavy
+
+    numbers = [str(number) for number in range(1, comparison.n_models + 1)]
+    table = _table("p-values of pairs, adjusted", ["", "model"], numbers[:-1])
+    for i, model in enumerate(comparison.models):
+        cells = []
+        for j in range(i):
+            p_value = comparison.p_values.iloc[i, j]
+            text = f"{p_value:.3f}" if p_value >= LEAST_SHOWN else f"<{LEAST_SHOWN:g}"
+            cells.append(f"[bold]{text}[/]" if comparison.different.iloc[i, j] else text)
+        table.add_row(numbers[i], escape(model), *cells)
+    return table
+
+
+def _bayes(comparison: "Comparison") -> Any:
+    from rich.markup import escape  # noqa: PLC0415 - heavy
+
+    columns = ("P(first better)", "P(equal)", "P(second better)")
+    table = _table("Bayesian signed-rank test", ["first", "second"], columns)
+    for row in comparison.bayes.itertuples():
+        shares = (row.first_better, row.equal, row.second_better)
+        table.add_row(escape(row.first), escape(row.second), *(f"{s:.3f}" for s in shares))
+    return table

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from cocoloss.cli import options, saying
+from cocoloss.cli import messages, options
 
 ADVICE = {"thousands": "`fit`, `evaluate` and `predict` have --decimal if it is otherwise"}
 SOURCE = click.argument("source", default="openml-cc18")
@@ -29,7 +29,8 @@ def data() -> None:
 @options.json_option
 def list_tables(source: str, as_json: bool) -> None:
     """Name the tables of a source."""
-    from cocoloss.tables import OpenMLSource, load_source  # noqa: PLC0415 - heavy
+    from cocoloss._checks import counted  # noqa: PLC0415 - heavy
+    from cocoloss.tables import OpenMLSource, load_source  # noqa: PLC0415
 
     tables = load_source(source)
     names = tables.names()
@@ -37,10 +38,10 @@ def list_tables(source: str, as_json: bool) -> None:
     if isinstance(tables, OpenMLSource):
         elsewhere = {name for name in names if not tables.is_cached(name)}
     if as_json:
-        saying.print_json([{"name": name, "here": name not in elsewhere} for name in names])
+        messages.print_json([{"name": name, "here": name not in elsewhere} for name in names])
         return
     # Beside the list, not in it: that may go into a pipe.
-    click.echo(f"{source}, {len(names)} {'table' if len(names) == 1 else 'tables'}:", err=True)
+    click.echo(f"{source}, {counted(len(names), 'table')}:", err=True)
     for name in names:
         click.echo(f"{name}  (not here yet)" if name in elsewhere else name)
 
@@ -49,7 +50,7 @@ def list_tables(source: str, as_json: bool) -> None:
 @SOURCE
 @NAMES
 def get_tables(source: str, names: tuple[str, ...]) -> None:
-    """Fetch tables that are not here yet; goes on where it was stopped."""
+    """Fetch tables that are not here yet, into scikit-learn's data folder."""
     from cocoloss.tables import OpenMLSource, load_source  # noqa: PLC0415 - heavy
 
     tables = load_source(source)
@@ -59,8 +60,9 @@ def get_tables(source: str, names: tuple[str, ...]) -> None:
     wanted = names or tables.names()
     for i, name in enumerate(wanted, start=1):
         known = tables.is_cached(name)
-        path = tables.fetch(name)
-        click.echo(f"{i}/{len(wanted)}  {name}  {'was here' if known else path}")
+        if not known:
+            tables.load(name)
+        click.echo(f"{i}/{len(wanted)}  {name}  {'was here' if known else tables.folder}")
 
 
 @data.command("check")
@@ -70,18 +72,21 @@ def get_tables(source: str, names: tuple[str, ...]) -> None:
 @click.pass_context
 def check_all(ctx: click.Context, source: str, names: tuple[str, ...], as_json: bool) -> None:
     """Read tables and say what they are; the exit code is 1 if one cannot be used."""
-    from cocoloss.tables import check_tables, load_source  # noqa: PLC0415 - heavy
+    from cocoloss._checks import counted  # noqa: PLC0415 - heavy
+    from cocoloss.tables import check_tables, load_source  # noqa: PLC0415
 
     tables = load_source(source)
     checks = []
     for check in _with_notes(check_tables(tables, names or None)):
         checks.append(asdict(check))
         if check.n_left_out:
-            saying.note(f"{check.name}: left out {_rows(check.n_left_out)} without a class")
+            messages.note(
+                f"{check.name}: left out {counted(check.n_left_out, 'row')} without a class"
+            )
         if not as_json:
             click.echo(_line(check))
     if as_json:
-        saying.print_json(checks)
+        messages.print_json(checks)
     if not all(check["problem"] is None for check in checks):
         ctx.exit(1)
 
@@ -89,15 +94,11 @@ def check_all(ctx: click.Context, source: str, names: tuple[str, ...], as_json: 
 def _with_notes(checks: Iterator[Any]) -> Iterator[Any]:
     """Show what is worth a warning with the table that it is about."""
     while True:
-        with saying.notes_for_warnings(advice=ADVICE):
+        with messages.notes_for_warnings(advice=ADVICE):
             check = next(checks, None)
         if check is None:
             return
         yield check
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} {'row' if count == 1 else 'rows'}"
 
 
 def _line(check: Any) -> str:

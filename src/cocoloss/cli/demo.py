@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from cocoloss.cli import options, saying
-from cocoloss.cli.evaluate import CHOICES, as_plain, run, show
-from cocoloss.cli.training import EPOCHS, SEED, Training
+from cocoloss.cli import messages, options
+from cocoloss.cli.evaluate import CHOICES, as_json_values, run, show
+from cocoloss.cli.options import EPOCHS, SEED, Training
 
 SETS = {"breast cancer": "load_breast_cancer", "digits": "load_digits"}
 
@@ -42,7 +42,7 @@ def demo(out: Path, folds: int, epochs: int | None, seed: int, as_json: bool) ->
     results = {}
     for name, loader in SETS.items():
         X, y = getattr(datasets, loader)(return_X_y=True, as_frame=True)
-        with saying.notes_for_warnings():
+        with messages.notes_for_warnings():
             evaluations = run(X, y, CHOICES, folds, "uniform", epochs, seed)
             # Two dimensions where they suffice: two classes are drawn as they are.
             width = 2 if y.nunique() == 2 else None
@@ -50,9 +50,9 @@ def demo(out: Path, folds: int, epochs: int | None, seed: int, as_json: bool) ->
             record = record_fit(estimator, X, y, data_name=name, random_state=seed)
         page = out / f"{name.replace(' ', '-')}.html"
         write_run_report(record, page)
-        results[name] = {"models": as_plain(evaluations), "page": str(page)}
+        results[name] = {"models": as_json_values(evaluations), "page": str(page)}
         if not as_json:
             show(evaluations, f"{name}: {len(X):,} rows, {X.shape[1]} columns", "uniform")
             click.echo(f"How CoCo learns it: {page}\n")
     if as_json:
-        saying.print_json(results)
+        messages.print_json(results)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cocoloss.cli import options, saying
-from cocoloss.cli.labelled import LabelledFile, labelled_file
-from cocoloss.cli.training import EPOCHS, PRIORS, SEED
+from cocoloss.cli import messages, options
+from cocoloss.cli.options import EPOCHS, PRIORS, SEED
+from cocoloss.cli.training_table import TrainingFile, training_file
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -32,7 +32,7 @@ UNBOUNDED = 10_000  # characters in a line
 
 
 @click.command()
-@labelled_file
+@training_file
 @click.option(
     "--model",
     "models",
@@ -46,7 +46,7 @@ UNBOUNDED = 10_000  # characters in a line
 @SEED
 @options.json_option
 def evaluate(
-    source: LabelledFile,
+    source: TrainingFile,
     models: tuple[str, ...],
     folds: int,
     priors: str,
@@ -65,13 +65,13 @@ def evaluate(
     cocoloss evaluate customers.csv --target churned
     """
     table = source.read()
-    with saying.notes_for_warnings(advice=saying.ADVICE):
+    with messages.notes_for_warnings(advice=messages.ADVICE):
         # Columns are read once, as `fit` reads them: a fold may lack the cell that tells a kind.
-        X, y = _without_lone_rows(table.settled(), table.y)
+        X, y = _without_lone_rows(table.typed(), table.y)
         evaluations = run(X, y, models or CHOICES, folds, priors, epochs, seed)
     _note_few_rows(y.value_counts(), folds, len(evaluations[0].folds["accuracy"]))
     if as_json:
-        saying.print_json(as_plain(evaluations))
+        messages.print_json(as_json_values(evaluations))
     else:
         show(evaluations, f"{table.name}: {len(X):,} rows, {source.target}", priors)
 
@@ -82,9 +82,9 @@ def _without_lone_rows(X: Any, y: Any) -> tuple[Any, Any]:
     lone = counts.index[counts == 1]
     if not len(lone) or len(lone) > len(counts) - 2:  # or nothing is left to tell apart
         return X, y
-    saying.note(
+    messages.note(
         f"left out, as a class of one row cannot be both learnt and judged by: "
-        f"{saying.some_of(lone)}"
+        f"{messages.listed(lone)}"
     )
     kept = ~y.isin(lone).to_numpy()
     return X[kept].reset_index(drop=True), y[kept].reset_index(drop=True)
@@ -93,14 +93,14 @@ def _without_lone_rows(X: Any, y: Any) -> tuple[Any, Any]:
 def _note_few_rows(counts: Any, asked: int, n_folds: int) -> None:
     """Say if there are fewer folds than asked for, or classes that are not in every one."""
     if n_folds < asked:
-        saying.note(
+        messages.note(
             f"{n_folds} folds instead of {asked}: the largest class, {counts.index[0]}, has "
             f"{counts.iloc[0]:,} rows"
         )
     rare = counts[counts < n_folds]
     if len(rare):
-        names = saying.some_of(f"{name} ({count})" for name, count in rare.items())
-        saying.note(f"classes with fewer rows than the {n_folds} folds are not in each: {names}")
+        names = messages.listed(f"{name} ({count})" for name, count in rare.items())
+        messages.note(f"classes with fewer rows than the {n_folds} folds are not in each: {names}")
 
 
 def run(
@@ -154,7 +154,7 @@ def _turns(n_models: int) -> Iterator[Callable[[str], None]]:
         yield lambda model: progress.update(task, advance=1, description=NAMES[model])
 
 
-def as_plain(evaluations: "list[Evaluation]") -> list[dict[str, Any]]:
+def as_json_values(evaluations: "list[Evaluation]") -> list[dict[str, Any]]:
     """Return what machines read: means, and every fold."""
     return [
         {
@@ -170,24 +170,21 @@ def as_plain(evaluations: "list[Evaluation]") -> list[dict[str, Any]]:
 def show(evaluations: "list[Evaluation]", title: str, priors: str) -> None:
     """Print the table; the best of each column is bold, and what it means stands below."""
     import numpy as np  # noqa: PLC0415 - heavy
-    from rich.console import Console  # noqa: PLC0415
     from rich.measure import Measurement  # noqa: PLC0415
 
     shown = [m for m in COLUMNS if any(np.isfinite(e.mean(m)) for e in evaluations)]
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=160)  # a file or a pipe has no width of its own
-    between = " ± " if saying.can_print("±") else " +- "
+    console = messages.console()
+    between = " ± " if messages.can_print("±") else " +- "
     tables = [_table(evaluations, [*shown, SECONDS], title, between)]
     unbounded = console.options.update(width=UNBOUNDED)
     if Measurement.get(console, unbounded, tables[0]).maximum > console.width:  # nothing is cut
-        answers = [*(m for m in shown if m not in GEOMETRY), SECONDS]
+        quality = [*(m for m in shown if m not in GEOMETRY), SECONDS]
         geometry = [m for m in shown if m in GEOMETRY]
-        halves = [(answers, title)] + ([(geometry, None)] if geometry else [])
+        halves = [(quality, title)] + ([(geometry, None)] if geometry else [])
         tables = [_table(evaluations, half, above, between) for half, above in halves]
     n_folds = len(evaluations[0].folds["accuracy"])
     alike = "count alike for every model" if priors == "uniform" else "count as often as they occur"
-    with saying.printed_somehow():
+    with messages.escaped_output():
         for table in tables:
             console.print(table)
         click.echo(f"Means over the test rows of {n_folds} folds; classes {alike}.")

@@ -1,17 +1,18 @@
 """``cocoloss fit``: a table in, a model file out."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import click
 
-from cocoloss.cli import options, saying
-from cocoloss.cli.labelled import Labelled, LabelledFile, labelled_file
-from cocoloss.cli.training import Training, training_options
+from cocoloss.cli import messages, options
+from cocoloss.cli.options import Training, training_options
+from cocoloss.cli.training_table import TrainingFile, TrainingTable, training_file
 
 
 @click.command()
-@labelled_file
+@training_file
 @options.out_option("MODEL", required=True, help="Where to save the model, such as model.coco.")
 @click.option(
     "--tune",
@@ -22,7 +23,7 @@ from cocoloss.cli.training import Training, training_options
 )
 @training_options
 @options.json_option
-def fit(source: LabelledFile, training: Training, out: Path, tune: int, as_json: bool) -> None:
+def fit(source: TrainingFile, training: Training, out: Path, tune: int, as_json: bool) -> None:
     """Learn a model from a table and save it.
 
     Columns may be numbers, categories, dates and booleans, with gaps. The file holds weights, no
@@ -37,11 +38,11 @@ def fit(source: LabelledFile, training: Training, out: Path, tune: int, as_json:
     options.check_out(out, [source.file], never=tables)
     table = source.read()
     estimator = training.classifier(
-        preprocess=table.preprocess, verbose=saying.is_terminal() and not as_json
+        preprocess=table.preprocess, verbose=messages.is_terminal() and not as_json
     )
     started = time.perf_counter()
     tuned: dict[str, Any] | None = None
-    with saying.notes_for_warnings(advice=saying.ADVICE, but=saying.LEFT_OUT):  # told below
+    with messages.notes_for_warnings(advice=messages.ADVICE, but=messages.LEFT_OUT):  # listed below
         if tune:
             tuned = _tune(estimator, table, tune, training.seed)
             estimator.set_params(**tuned["params"])
@@ -50,19 +51,19 @@ def fit(source: LabelledFile, training: Training, out: Path, tune: int, as_json:
     estimator.save(out)
     facts = _facts(estimator, table, out, seconds) | ({"tuned": tuned} if tuned else {})
     if as_json:
-        saying.print_json(facts)
+        messages.print_json(facts)
     else:
-        with saying.printed_somehow():
+        with messages.escaped_output():
             _print(facts)
 
 
-def _tune(estimator: Any, table: Labelled, n_trials: int, seed: int) -> dict[str, Any]:
+def _tune(estimator: Any, table: TrainingTable, n_trials: int, seed: int) -> dict[str, Any]:
     """Return the best settings, with a bar that shows the best so far."""
     from rich.console import Console  # noqa: PLC0415 - heavy
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
     from sklearn.base import clone  # noqa: PLC0415
 
-    from cocoloss.benchmark.tuning import tune_classifier  # noqa: PLC0415
+    from cocoloss.benchmark.study import tune_classifier  # noqa: PLC0415
 
     console = Console(stderr=True)
     columns = (
@@ -79,7 +80,7 @@ def _tune(estimator: Any, table: Labelled, n_trials: int, seed: int) -> dict[str
 
         quiet = clone(estimator).set_params(verbose=False)
         result = tune_classifier(
-            quiet, table.settled(), table.y, n_trials=n_trials, random_state=seed, on_trial=show
+            quiet, table.typed(), table.y, n_trials=n_trials, random_state=seed, on_trial=show
         )
     return {
         "params": result.best_params,
@@ -88,7 +89,7 @@ def _tune(estimator: Any, table: Labelled, n_trials: int, seed: int) -> dict[str
     }
 
 
-def _facts(estimator: Any, table: Labelled, out: Path, seconds: float) -> dict[str, Any]:
+def _facts(estimator: Any, table: TrainingTable, out: Path, seconds: float) -> dict[str, Any]:
     labels, counts = _counts(table.y)
     preprocessor = estimator.preprocessor_
     return {
@@ -114,34 +115,25 @@ def _counts(y: Any) -> tuple[list[str], list[int]]:
     return [str(label) for label in labels.tolist()], counts.tolist()
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _counted_kinds(kinds: list[str]) -> str:
-    """Return such as ``3 numbers, 1 date``, in the order in which they first come."""
-    plurals = {"category": "categories"}
-    parts = []
-    for kind in dict.fromkeys(kinds):
-        count = kinds.count(kind)
-        parts.append(f"{count:,} {kind if count == 1 else plurals.get(kind, f'{kind}s')}")
-    return ", ".join(parts)
-
-
 def _print(facts: dict[str, Any]) -> None:
+    from cocoloss._checks import counted  # noqa: PLC0415 - heavy
+
     dropped = facts["dropped_columns"]
-    classes = saying.some_of(f"{name} ({count:,})" for name, count in facts["classes"].items())
+    kinds = Counter(facts["kinds"].values())  # in the order in which they first come
+    plurals = {"category": "categories"}
+    classes = messages.listed(f"{name} ({count:,})" for name, count in facts["classes"].items())
     click.echo(f"rows      {facts['rows']:,}")
     used = facts["columns"] - len(dropped)
-    click.echo(f"columns   {used:,} used, as {_many(facts['features'], 'input')}")
-    click.echo(f"          {_counted_kinds(list(facts['kinds'].values()))}")
+    click.echo(f"columns   {used:,} used, as {counted(facts['features'], 'input')}")
+    of_kind = [counted(n, kind, plurals.get(kind, "")) for kind, n in kinds.items()]
+    click.echo(f"          {', '.join(of_kind)}")
     if dropped:
         click.echo(
-            f"          left out: {saying.some_of(f'{n} ({why})' for n, why in dropped.items())}"
+            f"          left out: {messages.listed(f'{n} ({why})' for n, why in dropped.items())}"
         )
     click.echo(f"classes   {classes}")
     click.echo(
-        f"trained   {_many(facts['members'], 'network')}, {_many(facts['epochs'], 'epoch')}, "
+        f"trained   {counted(facts['members'], 'network')}, {counted(facts['epochs'], 'epoch')}, "
         f"{facts['seconds']:.1f} s"
     )
     if "tuned" in facts:

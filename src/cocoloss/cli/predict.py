@@ -1,19 +1,23 @@
 """``cocoloss predict`` and ``cocoloss embed``: a model and a table in, a row for each row out."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cocoloss.cli import options, saying
+from cocoloss.cli import options
+from cocoloss.cli.messages import ADVICE, listed, note, notes_for_warnings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cocoloss.columns.coverage import Coverage
+    from cocoloss.columns.encoder import Coverage
+    from cocoloss.estimators.model import FittedModel
+    from cocoloss.tables import TableFile
 
-CHUNK_NUMBERS = 2**20  # numbers of a table held at once; embeddings and answers come on top
+CHUNK_NUMBERS = 2**20  # numbers of a table held at once; embeddings and predictions come on top
 FEWEST_ROWS = 1000
 Part = TypeVar("Part")
 DIGITS = 8  # of probabilities, behind the point
@@ -21,6 +25,25 @@ MODEL = click.argument("model", type=click.Path(path_type=Path))
 KEEP = click.option(
     "--keep", multiple=True, metavar="COLUMN", help="Copy a column of the table, such as its id."
 )
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command makes of each row.
+
+    Attributes
+    ----------
+    names : function of a model
+        Returns the names of the columns.
+    values : function of a model and a table
+        Returns the columns.
+    needs : dict of str to str
+        Methods that the model must have, and the options that ask for them.
+    """
+
+    names: Callable[["FittedModel"], list[str]]
+    values: Callable[["FittedModel", "pd.DataFrame"], list[Any]]
+    needs: dict[str, str]
 
 
 @click.command()
@@ -47,25 +70,22 @@ def predict(
     cocoloss predict churn.coco new.csv --out predictions.csv --proba
     """
 
-    def answer(classifier: Any, X: "pd.DataFrame") -> "pd.DataFrame":
-        import pandas as pd  # noqa: PLC0415 - heavy
-
-        if proba:
-            P = classifier.predict_proba(X)
-            columns = [classifier.classes_[P.argmax(axis=1)], *P.T.round(DIGITS)]
-        else:
-            columns = [classifier.predict(X)]
-        if outliers:
-            columns.append(classifier.outlier_score(X))
-        made = dict(zip(names(classifier), columns, strict=True))
-        return pd.DataFrame(made, index=X.index)
-
-    def names(classifier: Any) -> list[str]:
-        classes = classifier.classes_.tolist() if proba else []
+    def names(model: "FittedModel") -> list[str]:
+        classes = model.classes.tolist() if proba else []
         last = ["outlier_score"] if outliers else []
         return ["prediction", *(f"probability_{label}" for label in classes), *last]
 
-    _answer_rows(model, file, how, out, keep, answer, names, needs=_needs(proba, outliers))
+    def values(model: "FittedModel", X: "pd.DataFrame") -> list[Any]:
+        if proba:
+            P = model.predict_proba(X)
+            columns = [model.classes[P.argmax(axis=1)], *P.T.round(DIGITS)]
+        else:
+            columns = [model.predict(X)]
+        return [*columns, model.outlier_score(X)] if outliers else columns
+
+    needs = {"predict_proba": "--proba"} if proba else {}
+    needs |= {"outlier_score": "--outliers"} if outliers else {}
+    _write_rows(model, file, how, out, keep, Result(names, values, needs))
 
 
 @click.command()
@@ -89,182 +109,156 @@ def embed(
     cocoloss embed churn.coco customers.csv --out embedding.parquet --keep id
     """
 
-    def answer(classifier: Any, X: "pd.DataFrame") -> "pd.DataFrame":
-        import pandas as pd  # noqa: PLC0415 - heavy
+    def names(model: "FittedModel") -> list[str]:
+        return [f"embedding_{j}" for j in range(model.n_outputs)]
 
-        return pd.DataFrame(classifier.transform(X), columns=names(classifier), index=X.index)
+    def values(model: "FittedModel", X: "pd.DataFrame") -> list[Any]:
+        return list(model.transform(X).T)
 
-    def names(classifier: Any) -> list[str]:
-        return [f"embedding_{j}" for j in range(classifier._n_features_out)]  # noqa: SLF001
-
-    _answer_rows(model, file, how, out, keep, answer, names, needs=[])
+    _write_rows(model, file, how, out, keep, Result(names, values, {}))
 
 
-def _needs(proba: bool, outliers: bool) -> list[tuple[str, str]]:
-    return [
-        *([("predict_proba", "--proba")] if proba else []),
-        *([("outlier_score", "--outliers")] if outliers else []),
-    ]
-
-
-def _answer_rows(
-    model: Path,
+def _write_rows(
+    path: Path,
     file: Path,
     how: dict[str, Any],
     out: Path | None,
     keep: tuple[str, ...],
-    answer: Callable[[Any, "pd.DataFrame"], "pd.DataFrame"],
-    names: Callable[[Any], list[str]],
-    *,
-    needs: list[tuple[str, str]],
+    result: Result,
 ) -> None:
-    """Read, answer and write part by part, so that a table need not fit into memory."""
-    from cocoloss.columns.coverage import Coverage  # noqa: PLC0415
-    from cocoloss.columns.kinds import CATEGORY  # noqa: PLC0415
-    from cocoloss.estimators.saved import load_answers  # noqa: PLC0415
-    from cocoloss.tables import iter_columns, iter_tables, write_table  # noqa: PLC0415 - heavy
+    """Read, predict and write chunk by chunk, so that a table need not fit into memory."""
+    from cocoloss.columns.encoder import Coverage  # noqa: PLC0415
+    from cocoloss.estimators.model_file import load_model  # noqa: PLC0415
+    from cocoloss.tables import open_table, write_table  # noqa: PLC0415 - heavy
 
     if out is not None:
-        options.check_out(out, [model, file])
+        options.check_out(out, [path, file])
     options.check_is_no_model(file)
-    classifier = load_answers(model)
-    _check_asked(classifier, needs, set(keep) & set(names(classifier)))
-    width = max(classifier.n_features_in_, classifier.layer_sizes_[0], 1)
-    rows = max(FEWEST_ROWS, CHUNK_NUMBERS // width)
-    coverage = Coverage(classifier.preprocessor_)
-
-    def answered(part: "pd.DataFrame") -> "pd.DataFrame":
-        answers = answer(classifier, part)  # first, as it refuses what cannot be read
-        coverage.see(part)
-        return answers
-
-    def answers() -> Iterator["pd.DataFrame"]:
-        import pandas as pd  # noqa: PLC0415
-
-        kinds = _kinds_of_columns(classifier, file, how, keep)
-        text = [name for name, kind in kinds.items() if kind == CATEGORY]  # also if of digits
-        reading = _read_as_in_training(classifier.preprocessor_, file, how, text)
-        parts = iter_tables(
-            file,
-            rows=rows,
-            text=text,
-            columns=list(kinds) or None,  # a model without names takes them all
-            lenient=_may_hold_text(classifier.preprocessor_, file, reading, text),
-            **reading,
-        )
-        if not keep:
-            yield from (answered(part) for part in _ahead(parts))
-            return
-        # Read a second time, to the letter: what the model takes for a number is copied as text.
-        to_the_letter = {name: value for name, value in how.items() if name != "missing"}
-        copies = iter_columns(file, list(dict.fromkeys(keep)), rows=rows, **to_the_letter)
-        for part, copy in _ahead(zip(parts, copies, strict=True)):
-            copied = copy.set_axis(part.index)
-            yield pd.concat([copied, answered(part)], axis=1)
-
-    with saying.notes_for_warnings(advice=saying.ADVICE):
+    model = load_model(path)
+    _check_possible(model, result, keep)
+    with notes_for_warnings(advice=ADVICE):
+        table = open_table(file, **how)
+        columns = _needed_columns(model.encoder, table, keep)
+        table, encoder, lenient = _as_in_training(table, model.encoder)
+        model, coverage = replace(model, encoder=encoder), Coverage(encoder)
+        rows = max(FEWEST_ROWS, CHUNK_NUMBERS // max(len(encoder.column_names), model.n_inputs, 1))
+        chunks = table.chunks(rows, columns=columns, lenient=lenient)
+        copies = table.verbatim(list(dict.fromkeys(keep)), rows) if keep else None
+        frames = _frames(model, chunks, copies, result, coverage)
         if out is None:
-            for i, part in enumerate(answers()):
-                click.echo(part.to_csv(index=False, header=i == 0), nl=False)
+            for i, frame in enumerate(frames):
+                click.echo(frame.to_csv(index=False, header=i == 0), nl=False)
         else:
-            n_rows = write_table(answers(), out)
+            n_rows = write_table(frames, out)
             click.echo(f"wrote {out} ({n_rows:,} rows)", err=True)
-    _note_what_tells_nothing(coverage)
+    _note_uninformative_columns(coverage)
 
 
-def _check_asked(classifier: Any, needs: list[tuple[str, str]], twice: set[str]) -> None:
-    """Refuse what the model cannot answer, and names that two columns would have."""
-    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+def _frames(
+    model: "FittedModel",
+    chunks: Iterator["pd.DataFrame"],
+    copies: Iterator["pd.DataFrame"] | None,
+    result: Result,
+    coverage: "Coverage",
+) -> Iterator["pd.DataFrame"]:
+    """Yield what is written of each chunk: columns that are copied, then those of the model."""
+    import pandas as pd  # noqa: PLC0415 - heavy
 
-    for method, option in needs:
-        if not hasattr(classifier.heads_[0], method):
-            raise CoCoError(f"{option} is not for this model: its head has no {method}")
-    for name in sorted(twice):
-        raise CoCoError(f"--keep {name}: a column of the answers has that name; rename it first")
+    names = result.names(model)
+    pairs = (
+        ((chunk, None) for chunk in chunks) if copies is None else zip(chunks, copies, strict=True)
+    )
+    for chunk, copy in read_ahead(pairs):
+        made = dict(zip(names, result.values(model, chunk), strict=True))
+        frame = pd.DataFrame(made, index=chunk.index)
+        coverage.see(chunk)  # after the model, which refuses what cannot be read
+        yield frame if copy is None else pd.concat([copy.set_axis(chunk.index), frame], axis=1)
 
 
-def _note_what_tells_nothing(coverage: "Coverage") -> None:
-    if coverage.unknown:
-        shown = [f"{name} (such as {value!r})" for name, value in coverage.unknown.items()]
-        saying.note(f"no row has a category that training had: {saying.some_of(shown)}")
-    if coverage.empty and coverage.n_rows > 1:  # a gap in a single row is nothing special
-        saying.note(f"no row has a value of what the model uses: {saying.some_of(coverage.empty)}")
-
-
-def _ahead(parts: Iterator[Part]) -> Iterator[Part]:
-    """Make the next part while this one is worked on."""
+def read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
+    """Read the next part while this one is worked on."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
-    with ThreadPoolExecutor(1) as maker:
-        coming = maker.submit(next, parts, None)
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, parts, None)
         while (part := coming.result()) is not None:
-            coming = maker.submit(next, parts, None)
+            coming = reader.submit(next, parts, None)
             yield part
 
 
-def _kinds_of_columns(
-    classifier: Any, file: Path, how: dict[str, Any], keep: tuple[str, ...]
-) -> dict[str, str]:
-    """Return the columns that the model reads by name, and their kinds; refuse a table without."""
-    from cocoloss.columns.kinds import NUMBER  # noqa: PLC0415
+def _check_possible(model: "FittedModel", result: Result, keep: tuple[str, ...]) -> None:
+    """Refuse what the model has not, and names that two columns would have."""
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-    from cocoloss.tables import iter_tables  # noqa: PLC0415 - heavy
 
-    plainly = how | {"decimal": how.get("decimal") or "."}  # there is nothing to say of numbers yet
-    names = list(next(iter_tables(file, rows=1, **plainly)).columns)
-    preprocessor = classifier.preprocessor_
-    kinds: dict[str, str] = {}
-    if preprocessor.matched_by_name_:  # with preprocess=None, all columns are numbers
-        plain = dict.fromkeys(preprocessor.column_names_, NUMBER)
-        kinds = getattr(preprocessor, "kinds_", plain)
-    for wanted, why in ((kinds, "the model needs"), (keep, "--keep asks for")):
-        lacking = [repr(name) for name in wanted if name not in names]
+    for method, option in result.needs.items():
+        if not model.has(method):
+            raise CoCoError(f"{option} is not for this model: its head has no {method}")
+    for name in sorted(set(keep) & set(result.names(model))):
+        raise CoCoError(f"--keep {name}: a column of the result has that name; rename it first")
+
+
+def _needed_columns(encoder: Any, table: "TableFile", keep: tuple[str, ...]) -> list[str] | None:
+    """Return the columns that the model reads by name, all if by position; refuse if they lack."""
+    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+
+    needed = list(encoder.kinds) if encoder.header.named else []
+    for wanted, why in ((needed, "the model needs"), (keep, "--keep asks for")):
+        lacking = [repr(name) for name in wanted if name not in table.column_names]
         if lacking:
             raise CoCoError(
-                f"{file} lacks columns that {why}: {saying.some_of(lacking)}; "
-                f"it has {saying.some_of(names)}"
+                f"{table.path} lacks columns that {why}: {listed(lacking)}; "
+                f"it has {listed(table.column_names)}"
             )
-    return kinds
+    return needed or None
 
 
-def _may_hold_text(
-    preprocessor: Any, file: Path, reading: dict[str, Any], text: list[str]
-) -> list[str]:
-    """Return the columns whose text the model reads as it read that of training.
+def _as_in_training(table: "TableFile", encoder: Any) -> tuple["TableFile", Any, list[str]]:
+    """Return how to read a table: with the decimal mark that it shows, or else the model's.
 
-    Not where it would read another decimal mark than the one in which the file's numbers are read.
+    Returns
+    -------
+    TableFile
+        With columns of categories as text, even if they hold digits.
+    TableEncoder or FloatEncoder
+        That expects this decimal mark.
+    list of str
+        Columns of numbers in which the encoder may find text, as it did in training. Not where it
+        would read another decimal mark than the one in which the file's numbers are read.
     """
+    from cocoloss.columns.column_kinds import CATEGORY, NUMBER  # noqa: PLC0415
     from cocoloss.columns.encoder import TableEncoder  # noqa: PLC0415
-    from cocoloss.columns.kinds import NUMBER  # noqa: PLC0415
-    from cocoloss.columns.numerals import DECIMAL_COMMA  # noqa: PLC0415
-    from cocoloss.tables import find_writing  # noqa: PLC0415 - heavy
+    from cocoloss.number_text import WITH_COMMA  # noqa: PLC0415
 
-    if not isinstance(preprocessor, TableEncoder) or not preprocessor.matched_by_name_:
-        return []
-    has_comma = find_writing(file, **reading, text=text).decimal == ","
-    return [
-        name
-        for name, kind in preprocessor.kinds_.items()
-        if kind == NUMBER and (DECIMAL_COMMA in preprocessor.forms_.get(name, "")) == has_comma
-    ]
-
-
-def _read_as_in_training(
-    preprocessor: Any, file: Path, how: dict[str, Any], text: list[str]
-) -> dict[str, Any]:
-    """Return how to read a table so that its decimal mark is the one it shows, or the model's."""
-    from cocoloss.columns.encoder import TableEncoder  # noqa: PLC0415
-    from cocoloss.tables import find_writing  # noqa: PLC0415 - heavy
-
-    if not isinstance(preprocessor, TableEncoder):
-        return how
-    learnt = getattr(preprocessor, "decimal", "auto")
-    by_name = getattr(preprocessor, "matched_by_name_", False)
+    by_name = encoder.header.named
+    text = [name for name, kind in encoder.kinds.items() if kind == CATEGORY] if by_name else []
+    table = table.with_options(text=text)
+    if not isinstance(encoder, TableEncoder):
+        return table, encoder, []
+    learnt = encoder.decimal
     # A form that was found in one column of a table says nothing of the others.
-    forms = [] if learnt == "," or not by_name else list(preprocessor.forms_)
-    mark = find_writing(file, **how, text=[*text, *forms]).decimal
+    forms = [] if learnt == "," or not by_name else list(encoder.forms)
+    mark = table.with_options(text=[*text, *forms]).decimal
     if learnt == "," and mark != ".":
-        return how | {"decimal": ","}
-    if mark is not None and "," in (learnt, mark):
-        preprocessor.expect_decimal(mark)
-    return how | {"decimal": mark or "."} if forms else how
+        table = table.with_options(decimal=",")
+    else:
+        if mark is not None and "," in (learnt, mark):
+            encoder = encoder.with_decimal(mark)
+        if forms:
+            table = table.with_options(decimal=mark or ".")
+    if not by_name:
+        return table, encoder, []
+    has_comma = table.decimal == ","
+    lenient = [
+        name
+        for name, kind in encoder.kinds.items()
+        if kind == NUMBER and (WITH_COMMA in encoder.forms.get(name, "")) == has_comma
+    ]
+    return table, encoder, lenient
+
+
+def _note_uninformative_columns(coverage: "Coverage") -> None:
+    if coverage.unknown:
+        shown = [f"{name} (such as {value!r})" for name, value in coverage.unknown.items()]
+        note(f"no row has a category that training had: {listed(shown)}")
+    if coverage.empty and coverage.n_rows > 1:  # a gap in a single row is nothing special
+        note(f"no row has a value of what the model uses: {listed(coverage.empty)}")

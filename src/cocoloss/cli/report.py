@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cocoloss.cli import options, saying
-from cocoloss.cli.labelled import Labelled, LabelledFile, labelled_file
-from cocoloss.cli.training import Training, training_options
+from cocoloss.cli import messages, options
+from cocoloss.cli.options import Training, training_options
+from cocoloss.cli.training_table import TrainingFile, TrainingTable, training_file
 
 if TYPE_CHECKING:
     from cocoloss.recording import RunRecord
 
 
 @click.command()
-@labelled_file
+@training_file
 @options.out_option("PAGE", required=True, help="Where to write the page, such as report.html.")
 @click.option(
     "--embedding-dim",
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @training_options
 @options.json_option
 def report(
-    source: LabelledFile, training: Training, out: Path, embedding_dim: int | None, as_json: bool
+    source: TrainingFile, training: Training, out: Path, embedding_dim: int | None, as_json: bool
 ) -> None:
     """Show how a network learns a table, in one HTML page.
 
@@ -44,12 +44,12 @@ def report(
     estimator = training.classifier(
         embedding_dim=embedding_dim,
         preprocess=table.preprocess,
-        verbose=saying.is_terminal() and not as_json,
+        verbose=messages.is_terminal() and not as_json,
     )
-    with saying.notes_for_warnings(advice=saying.ADVICE):
+    with messages.notes_for_warnings(advice=messages.ADVICE):
         # Columns are read once, as `fit` reads them: the rows to learn from may lack the cell that
         # tells a kind.
-        X = table.settled()
+        X = table.typed()
         record = record_fit(
             estimator,
             X,
@@ -61,12 +61,12 @@ def report(
         record = _with_columns_as_read(record, table)
     write_run_report(record, out)
     if as_json:
-        saying.print_json({"page": str(out), "priors": training.priors} | _summary(record))
+        messages.print_json({"page": str(out), "priors": training.priors} | _summary(record))
     else:
         click.echo(f"wrote {out} ({out.stat().st_size / 1000:,.0f} kB); open it in a browser")
 
 
-def _with_columns_as_read(record: "RunRecord", table: Labelled) -> "RunRecord":
+def _with_columns_as_read(record: "RunRecord", table: TrainingTable) -> "RunRecord":
     """Return a record that tells the columns of the file, not what was made of them before."""
     from dataclasses import replace  # noqa: PLC0415
 

@@ -6,7 +6,6 @@ help is there at once.
 
 import importlib
 import os
-import re
 import signal
 import sys
 import threading
@@ -34,14 +33,8 @@ COMMANDS = {
 TRACEBACK = "COCOLOSS_TRACEBACK"
 # A group without a command, whose message is its help; click 8.1 prints that by itself.
 NO_COMMAND: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
-ARGUMENTS = {  # of read_table, in its messages -> what says the same here
-    r"separator='([^'\\]+)'": r"--separator '\1'",
-    r"header=False \(--no-header\)": "--no-header",
-    r"header=True\b": "--header",
-    r"\bname its (separator|encoding)\b": r"name it by --\1",
-}
 INTERRUPTED = 130  # what shells expect after Ctrl-C
-TERMINATED = 143  # and after a plain kill
+TERMINATED = 143  # and after SIGTERM
 
 
 class OneLineErrors(click.Group):
@@ -68,18 +61,17 @@ class OneLineErrors(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Say which command was meant if there is none of the name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches  # noqa: PLC0415 - after a slip only
+            from cocoloss._checks import did_you_mean  # noqa: PLC0415 - after a slip only
 
-            near = get_close_matches(args[0], COMMANDS, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COMMANDS)}"
-            raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx)
+            hint = did_you_mean(args[0], COMMANDS) or f"; there are {', '.join(COMMANDS)}"
+            raise click.UsageError(f"no command {args[0]!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command; whatever it refuses is one line on standard error."""
         killed: list[int] = []
         try:
-            with _ended_like_ctrl_c(killed):
+            with _stopped_by_sigterm(killed):
                 code = super().main(*args, **options | {"standalone_mode": False})
         except NO_COMMAND as error:
             click.echo(error.format_message())
@@ -90,7 +82,7 @@ class OneLineErrors(click.Group):
         except click.ClickException as error:
             _end(error.format_message(), error.exit_code)
         except CoCoError as error:
-            _end(_in_options(str(error)), 1)
+            _end(str(error), 1)
         except (KeyboardInterrupt, click.Abort):
             code = TERMINATED if killed else INTERRUPTED
             _end("stopped; nothing was left half-written", code, label="")
@@ -104,8 +96,8 @@ class OneLineErrors(click.Group):
 
 
 @contextmanager
-def _ended_like_ctrl_c(killed: list[int]) -> Iterator[None]:
-    """Let a plain kill (SIGTERM) stop a command as Ctrl-C does, and remember that it came."""
+def _stopped_by_sigterm(killed: list[int]) -> Iterator[None]:
+    """Let SIGTERM stop a command as Ctrl-C does, and remember that it came."""
     mine = threading.current_thread() is threading.main_thread()
     if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield  # whoever runs us has other plans
@@ -120,13 +112,6 @@ def _ended_like_ctrl_c(killed: list[int]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _in_options(message: str) -> str:
-    """Return a message with the command line's options in place of Python's arguments."""
-    for pattern, option in ARGUMENTS.items():
-        message = re.sub(pattern, option, message)
-    return message
 
 
 def _end(message: str, code: int, label: str = "error: ") -> NoReturn:

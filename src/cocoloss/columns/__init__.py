@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from cocoloss._late import late_names
 
 if TYPE_CHECKING:
-    from cocoloss.columns.converter import FloatConverter
-    from cocoloss.columns.factory import make_preprocessor
-    from cocoloss.columns.preprocessor import TablePreprocessor
-    from cocoloss.columns.settling import settle_kinds
+    from cocoloss.columns.column_kinds import settle_kinds
+    from cocoloss.columns.preprocessor import FloatConverter, TablePreprocessor, make_preprocessor
 
 __all__ = ["FloatConverter", "TablePreprocessor", "make_preprocessor", "settle_kinds"]
 
 __getattr__, __dir__ = late_names(
     __name__,
     {
-        "cocoloss.columns.converter": ["FloatConverter"],
-        "cocoloss.columns.factory": ["make_preprocessor"],
-        "cocoloss.columns.preprocessor": ["TablePreprocessor"],
-        "cocoloss.columns.settling": ["settle_kinds"],
+        "cocoloss.columns.column_kinds": ["settle_kinds"],
+        "cocoloss.columns.preprocessor": [
+            "FloatConverter",
+            "TablePreprocessor",
+            "make_preprocessor",
+        ],
     },
 )

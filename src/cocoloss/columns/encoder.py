@@ -1,70 +1,526 @@
-"""A table to a matrix, by what a preprocessor has learnt: it lines up the columns.
+"""What was learnt of a table's columns, as frozen values that turn tables into matrices.
 
-How a kind is read or encoded is not this file's business, nor is learning. No scikit-learn here: a
-model file is answered from without it.
+Numpy and pandas alone: a model file predicts from these values without scikit-learn. How a kind of
+column is read or encoded is not this file's business.
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from pandas.api import types
 
 from cocoloss._checks import check_option
-from cocoloss.columns.categories import OneHot
-from cocoloss.columns.category_columns import one_hot_codes
-from cocoloss.columns.columns import RemembersColumns
-from cocoloss.columns.cycles import cycle_names, write_cycles
-from cocoloss.columns.kinds import NUMBER
-from cocoloss.columns.numerals import COMMA, DOT, with_decimal
-from cocoloss.columns.quantities import QUANTITIES, read_quantities
-from cocoloss.columns.scaling import NumberScaler
-from cocoloss.columns.tables import read_table
+from cocoloss.columns.categories import TOO_RARE, TRUTH_KEYS, OneHot, fit_one_hots
+from cocoloss.columns.column_kinds import (
+    BOOLEAN,
+    CATEGORY,
+    DATE,
+    NUMBER,
+    QUANTITIES,
+    RARE,
+    ColumnKind,
+    ColumnOptions,
+    find_kinds,
+    warn_of_columns,
+    with_reasons,
+)
+from cocoloss.columns.dates import (
+    CYCLES,
+    EXAMPLES,
+    cycle_names,
+    read_days,
+    read_seconds,
+    varying_cycles,
+    write_cycles,
+)
+from cocoloss.columns.frames import MISSING, UNSEEN, Column, Header, Table, read_table
+from cocoloss.columns.numbers import NumberScaler, read_numbers
+from cocoloss.exceptions import CoCoError
+from cocoloss.number_text import AUTO, COMMA, DOT, parse_numbers, with_decimal
+
+_ARRAYS = fields(NumberScaler)
 
 
-class TableEncoder(RemembersColumns):
-    """What a fitted :class:`TablePreprocessor` does, whose attributes it has."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableEncoder:
+    """What a :class:`TablePreprocessor` has learnt: a table of any kind to a finite matrix.
 
-    n_features_out_: int
-    kinds_: dict[str, str]
-    forms_: dict[str, str]
-    stray_columns_: list[str]
-    scaler_: NumberScaler
-    cycles_: dict[str, list[str]]
-    one_hots_: dict[str, OneHot]
+    Attributes
+    ----------
+    header : Header
+        The names of the columns seen in fit.
+    columns : dict of str to ColumnKind
+        What each of them is, and how it is read, or why it is not in use.
+    scaler : NumberScaler
+        Centre and scale of numbers, dates and durations.
+    cycles : dict of str to list of str
+        The cycles of each date.
+    one_hots : dict of str to OneHot
+        The categories of each boolean and category.
+    decimal : {"auto", ".", ","}
+        The decimal mark that the user named.
+    reader : str
+        Who speaks in messages.
+    """
+
+    header: Header
+    columns: dict[str, ColumnKind]
+    scaler: NumberScaler
+    cycles: dict[str, list[str]]
+    one_hots: dict[str, OneHot]
+    decimal: str = AUTO
+    reader: str = "TablePreprocessor"
+
+    @classmethod
+    def fit(
+        cls, X: Any, options: ColumnOptions, *, estimator: str = "", stacklevel: int = 1
+    ) -> Self:
+        """Learn kinds, scales and categories of a table.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_columns)
+            The table.
+        options : ColumnOptions
+            What the user says of its columns.
+        estimator : str
+            Who speaks in messages, where that is an estimator.
+        stacklevel : int
+            Of warnings, as in :func:`warnings.warn`.
+        """
+        reader = estimator or cls.reader
+        table = read_table(X, reader)
+        columns = find_kinds(table, options)
+        quantities = {name: c for name, c in columns.items() if c.kind in QUANTITIES}
+        where = {name: j for j, name in enumerate(table.names)}
+        matrix = _read_quantities(table, where, quantities)
+        scaler, useless = NumberScaler.fit(matrix, {n: c.kind for n, c in quantities.items()})
+        cycles = {
+            name: varying_cycles(matrix[:, j])
+            for j, (name, column) in enumerate(quantities.items())
+            if column.kind == DATE and name not in useless
+        }
+        categories = {n: c.kind for n, c in columns.items() if c.kind in (BOOLEAN, CATEGORY)}
+        one_hots, reasons = fit_one_hots(table, categories, options.max_categories)
+        for name, why in (useless | reasons).items():
+            columns[name] = replace(columns[name], left_out=why)
+            if why == TOO_RARE:
+                columns[name] = replace(columns[name], about=RARE, remark=why)
+        encoder = cls(
+            header=table.header,
+            columns=columns,
+            scaler=scaler,
+            cycles=cycles,
+            one_hots=one_hots,
+            decimal=options.decimal,
+            reader=reader,
+        )
+        if encoder.width == 0:
+            few = ", as there is but one sample" if table.n_rows == 1 else ""
+            why_not = with_reasons(encoder.dropped_columns)
+            raise CoCoError(f"no column is left to learn from{few}: {why_not}")
+        warn_of_columns(columns, in_estimator=bool(estimator), stacklevel=stacklevel + 1)
+        return encoder
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns seen in fit, or ``x0, x1, ...``."""
+        return list(self.header.names)
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column in use."""
+        return {name: column.kind for name, column in self.columns.items() if not column.left_out}
+
+    @cached_property
+    def forms(self) -> dict[str, str]:
+        """How text is written where that is not the plain way: as "$1,234.5" or "%m/%d/%Y"."""
+        return {n: self.columns[n].form for n in self.kinds if self.columns[n].form}
+
+    @property
+    def stray_columns(self) -> list[str]:
+        """Columns of numbers in which other text is a gap, and not an error."""
+        return [name for name in self.kinds if self.columns[name].lenient]
+
+    @property
+    def dropped_columns(self) -> dict[str, str]:
+        """Why the other columns are not in use."""
+        return {name: c.left_out for name, c in self.columns.items() if c.left_out}
+
+    @cached_property
+    def width(self) -> int:
+        """Number of columns of the result."""
+        circles = 2 * sum(len(cycles) for cycles in self.cycles.values())
+        categories = sum(one_hot.width for one_hot in self.one_hots.values())
+        return self.scaler.width + circles + categories
+
+    @cached_property
+    def _quantities(self) -> dict[str, ColumnKind]:
+        return {n: self.columns[n] for n, kind in self.kinds.items() if kind in QUANTITIES}
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """Encode a table, (n_rows, n_features_out_)."""
-        table = read_table(X, self._speaker())
-        where = self._find(table, self.kinds_)
-        out = np.zeros((table.n_rows, self.n_features_out_), dtype=np.float32)
-        quantities = {name: kind for name, kind in self.kinds_.items() if kind in QUANTITIES}
-        matrix = read_quantities(table, where, quantities, self.forms_, self.stray_columns_)
-        end = self.scaler_.width
-        self.scaler_.transform(matrix, out[:, :end])
-        for name, cycles in self.cycles_.items():
+        """Return a table as a matrix.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_columns)
+            A table with the columns seen in fit.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, width)
+            Finite, C-contiguous.
+        """
+        table = read_table(X, self.reader)
+        where = self.header.locate(table.header, self.kinds, self.reader)
+        out = np.zeros((table.n_rows, self.width), dtype=np.float32)
+        matrix = _read_quantities(table, where, self._quantities)
+        end = self.scaler.width
+        self.scaler.transform(matrix, out[:, :end])
+        for name, cycles in self.cycles.items():
             start, end = end, end + 2 * len(cycles)
-            write_cycles(matrix[:, list(quantities).index(name)], cycles, out[:, start:end])
-        for name, one_hot in self.one_hots_.items():
+            days = matrix[:, list(self._quantities).index(name)]
+            write_cycles(days, cycles, out[:, start:end])
+        for name, one_hot in self.one_hots.items():
             start, end = end, end + one_hot.width
-            codes = one_hot_codes(table.column(where[name]), name, self.kinds_[name], one_hot)
+            codes = one_hot.codes(table.column(where[name]), self.kinds[name])
             one_hot.transform(codes, out[:, start:end])
         return out
 
-    def expect_decimal(self, decimal: str) -> Self:
-        """Read numbers in text with another decimal mark from now on."""
-        check_option(decimal, "decimal", [DOT, COMMA])
-        numbers = [name for name, kind in self.kinds_.items() if kind == NUMBER]
-        forms = {name: with_decimal(self.forms_.get(name, ""), decimal) for name in numbers}
-        self.forms_ = self.forms_ | {name: form for name, form in forms.items() if form}
-        return self
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the result's columns."""
-        called = dict(zip(self.column_names_, self._input_names(input_features), strict=True))
-        quantities = [called[name] for name, kind in self.kinds_.items() if kind in QUANTITIES]
-        names = self.scaler_.names(quantities)
-        for name, cycles in self.cycles_.items():
+    def feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the result's columns, (width,)."""
+        called = self.header.renamed(input_features)
+        names = self.scaler.names([called[name] for name in self._quantities])
+        for name, cycles in self.cycles.items():
             names += cycle_names(called[name], cycles)
-        for name, one_hot in self.one_hots_.items():
+        for name, one_hot in self.one_hots.items():
             names += one_hot.names(called[name])
         return np.array(names, dtype=object)
+
+    def with_decimal(self, decimal: str) -> Self:
+        """Return an encoder that reads numbers in text with another decimal mark, "." or ","."""
+        check_option(decimal, "decimal", [DOT, COMMA])
+        columns = {
+            name: replace(column, form=with_decimal(column.form, decimal))
+            for name, column in self.columns.items()
+            if column.kind == NUMBER
+        }
+        return replace(self, columns=self.columns | columns)
+
+    def column_codes(self, column: Column) -> NDArray[np.intp]:
+        """Return what each row has of a column in use: MISSING in a gap, UNSEEN, or 0 and more."""
+        this = self.columns[column.name]
+        if this.kind not in QUANTITIES:
+            return self.one_hots[column.name].codes(column, this.kind)
+        return np.where(np.isnan(_read_quantity(column, this)), MISSING, 0)
+
+    def n_gaps(self, X: Any) -> dict[str, int]:
+        """Return how many rows of a table have no value of each column in use, where any lack one.
+
+        Examples
+        --------
+        >>> table = pd.DataFrame({"price": ["$1", "$2", "?"], "city": ["Bern", "", "Oslo"]})
+        >>> TableEncoder.fit(table, ColumnOptions()).n_gaps(table)
+        {'price': 1, 'city': 1}
+        """
+        table = read_table(X, self.reader)
+        where = self.header.locate(table.header, self.kinds, self.reader)
+        codes = {name: self.column_codes(table.column(where[name])) for name in self.kinds}
+        counts = {name: int((of_rows == MISSING).sum()) for name, of_rows in codes.items()}
+        return {name: count for name, count in counts.items() if count}
+
+    def blank_row(self) -> Any:
+        """Return a table of one row without any value, to try a model on."""
+        if self.header.named:
+            return pd.DataFrame([[None] * len(self.header.names)], columns=self.column_names)
+        return np.full((1, len(self.header.names)), np.nan)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the value as nested dicts and lists of numbers, text and arrays."""
+        return {
+            "header": _header_state(self.header),
+            "columns": {name: [*vars(column).values()] for name, column in self.columns.items()},
+            "scaler": dict(vars(self.scaler)),
+            "cycles": self.cycles,
+            "one_hots": {name: dict(vars(one_hot)) for name, one_hot in self.one_hots.items()},
+            "decimal": self.decimal,
+            "reader": self.reader,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the value that :meth:`to_state` described.
+
+        Raises
+        ------
+        CoCoError
+            If a part is missing, of another type or shape, or impossible: a stranger may have
+            written the state.
+        """
+        columns = _part(state, "columns", dict, of=list)
+        arrays = _part(state, "scaler", dict)
+        encoder = cls(
+            header=_header_of(state),
+            columns={n: ColumnKind(*_part(columns, n, list, of=str, n=5)) for n in columns},
+            scaler=NumberScaler(**{f.name: _part(arrays, f.name, np.ndarray) for f in _ARRAYS}),
+            cycles=_part(state, "cycles", dict, of=list),
+            one_hots={
+                name: OneHot(
+                    categories=_part(one_hot, "categories", list, of=str),
+                    has_infrequent=_part(one_hot, "has_infrequent", bool),
+                    has_missing=_part(one_hot, "has_missing", bool),
+                )
+                for name, one_hot in _part(state, "one_hots", dict, of=dict).items()
+            },
+            decimal=check_option(_part(state, "decimal", str), "decimal", [AUTO, DOT, COMMA]),
+            reader=_part(state, "reader", str),
+        )
+        _check_parts(encoder)
+        return encoder
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FloatEncoder:
+    """What a :class:`FloatConverter` has learnt: a table of finite numbers to a float32 matrix.
+
+    Attributes
+    ----------
+    header : Header
+        The columns seen in fit.
+    reader : str
+        Who speaks in messages.
+    """
+
+    header: Header
+    reader: str = "FloatConverter"
+
+    @classmethod
+    def fit(cls, X: Any, *, estimator: str = "") -> Self:
+        """Check a table and remember its columns."""
+        reader = estimator or cls.reader
+        table = read_table(X, reader)
+        _as_floats(table, range(len(table.names)))
+        return cls(header=table.header, reader=reader)
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns seen in fit, or ``x0, x1, ...``."""
+        return list(self.header.names)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column: all are numbers."""
+        return dict.fromkeys(self.header.names, NUMBER)
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the result."""
+        return len(self.header.names)
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Return a table as a matrix of the same numbers, (n_rows, width), C-contiguous."""
+        table = read_table(X, self.reader)
+        where = self.header.locate(table.header, self.header.names, self.reader)
+        return _as_floats(table, [where[name] for name in self.header.names])
+
+    def feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the columns, which are those of the table."""
+        return np.array(list(self.header.renamed(input_features).values()), dtype=object)
+
+    def with_decimal(self, decimal: str) -> Self:
+        """Return the same encoder: numbers in text are read plainly, with a decimal point."""
+        check_option(decimal, "decimal", [DOT, COMMA])
+        return self
+
+    def blank_row(self) -> Any:
+        """Return a table of one row of zeros, to try a model on."""
+        row = np.zeros((1, self.width), dtype=np.float32)
+        return pd.DataFrame(row, columns=self.column_names) if self.header.named else row
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the value as nested dicts and lists."""
+        return {"header": _header_state(self.header), "reader": self.reader}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
+        return cls(header=_header_of(state), reader=_part(state, "reader", str))
+
+
+class Coverage:
+    """Which columns have held nothing that an encoder knows, over parts of a table.
+
+    A column is looked at until its first known value, so that long tables cost nothing more.
+
+    Parameters
+    ----------
+    encoder : TableEncoder or a fitted TablePreprocessor
+        Of others nothing is known, and nothing said.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows seen so far.
+    empty : list of str
+        Columns in use without a value so far.
+    unknown : dict of str to str
+        Categories of which none was there in training so far -> one of them.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"city": ["Bern", "Oslo", "Rome"], "age": [31, 45, 60]})
+    >>> coverage = Coverage(TableEncoder.fit(table, ColumnOptions()))
+    >>> coverage.see(pd.DataFrame({"city": ["Atlantis", None], "age": [None, None]}))
+    >>> coverage.empty, coverage.unknown
+    (['age'], {'city': 'Atlantis'})
+    """
+
+    def __init__(self, encoder: Any) -> None:
+        self.encoder = getattr(encoder, "encoder_", encoder)
+        is_known = isinstance(self.encoder, TableEncoder) and self.encoder.header.named
+        self.n_rows = 0
+        self.empty: list[str] = list(self.encoder.kinds) if is_known else []
+        self.unknown: dict[str, str] = {}
+
+    def see(self, X: Any) -> None:
+        """Look at further rows, a data frame with the columns of training."""
+        self.n_rows += len(X)
+        unsettled = [*self.empty, *self.unknown]
+        if not unsettled or not len(X):
+            return
+        table = read_table(X[unsettled], "Coverage")
+        for j, name in enumerate(unsettled):
+            column = table.column(j)
+            codes = self.encoder.column_codes(column)
+            is_new = codes == UNSEEN
+            one_hot = self.encoder.one_hots.get(name)
+            # Rare categories are not remembered one by one, nor is the only one beside gaps.
+            vague = one_hot is not None and (one_hot.has_infrequent or not one_hot.categories)
+            is_known = (codes >= 0).any() or (vague and is_new.any())
+            if name in self.empty and (is_known or is_new.any()):
+                self.empty.remove(name)
+                if not is_known:
+                    self.unknown[name] = str(column.series.iloc[int(np.argmax(is_new))])
+            elif is_known:
+                self.unknown.pop(name, None)
+
+
+def _read_quantities(
+    table: Table, where: Mapping[str, int], columns: Mapping[str, ColumnKind]
+) -> NDArray[Any]:
+    """Return numbers, days since 1970 and seconds as a matrix, NaN in the gaps.
+
+    It has a column for each of the given ones; at times it is the table's own block.
+    """
+    positions = [where[name] for name in columns]
+    block = table.numbers(positions)
+    if block is not None and all(column.kind == NUMBER for column in columns.values()):
+        return block
+    matrix = np.empty((len(columns), table.n_rows))
+    for row, position, column in zip(matrix, positions, columns.values(), strict=True):
+        row[:] = _read_quantity(table.column(position), column)
+    return matrix.T
+
+
+def _read_quantity(column: Column, this: ColumnKind) -> NDArray[np.float64]:
+    if this.kind == NUMBER:
+        return read_numbers(column, this.form, lenient=this.lenient)
+    return read_days(column, this.form) if this.kind == DATE else read_seconds(column)
+
+
+def _as_floats(table: Table, positions: Sequence[int]) -> NDArray[np.float32]:
+    """Return some columns of a table as finite numbers, C-contiguous, or say which are none."""
+    values = table.numbers(positions)
+    if values is None:
+        values = np.column_stack([_plain_numbers(table.column(j)) for j in positions])
+    with np.errstate(over="ignore"):
+        result = np.array(values, dtype=np.float32, order="C", copy=None)
+    if np.isfinite(result).all():
+        return result
+    gaps = np.isnan(result).any(axis=0)
+    bad = gaps if gaps.any() else np.isinf(result).any(axis=0)
+    name = table.names[positions[int(np.argmax(bad))]]
+    if gaps.any():
+        raise CoCoError(
+            f"X has gaps (NaN), such as in column {name!r}; use preprocess='auto', which fills and "
+            f"marks them, or fill them first"
+        )
+    raise CoCoError(
+        f"X has infinite values, or values too large for float32, such as in column {name!r}; use "
+        f"preprocess='auto', which clips them smoothly, or take them out first"
+    )
+
+
+def _plain_numbers(column: Column) -> NDArray[np.float64]:
+    if types.is_numeric_dtype(column.series.dtype):
+        return read_numbers(column)
+    codes, values = column.distinct
+    parsed = parse_numbers(values)
+    bad = np.isnan(parsed)
+    if bad.any():
+        raise CoCoError(
+            f"column {column.name!r} holds {values[np.argmax(bad)]!r}, which is no number; use "
+            f"preprocess='auto', which reads categories and dates, or convert it first"
+        )
+    return np.asarray(np.append(parsed, np.nan)[codes])
+
+
+def _header_state(header: Header) -> dict[str, Any]:
+    return vars(header) | {"names": list(header.names)}
+
+
+def _header_of(state: Mapping[str, Any]) -> Header:
+    parts = _part(state, "header", dict)
+    names = _part(parts, "names", list, of=str)
+    _require(len(set(names)) == len(names) > 0, "names")
+    return Header(tuple(names), _part(parts, "named", bool), _part(parts, "all_text", bool))
+
+
+def _check_parts(encoder: TableEncoder) -> None:
+    """Refuse parts of a stranger's encoder that do not fit together."""
+    kinds, scaler = encoder.kinds, encoder.scaler
+    _require([*encoder.columns] == encoder.column_names, "columns")
+    _require({*kinds.values()} <= {*QUANTITIES, BOOLEAN, CATEGORY}, "kinds")
+    quantities = [name for name, kind in kinds.items() if kind in QUANTITIES]
+    for part in (scaler.center, scaler.scale):
+        _require(part.dtype == np.float64 and part.shape == (len(quantities),), "scales")
+        _require(bool(np.isfinite(part).all()), "scales")
+    _require(bool((scaler.scale > 0).all()), "scales")
+    for positions in (scaler.value_columns, scaler.gap_columns):
+        _require(positions.dtype.kind == "i" and positions.ndim == 1, "positions")
+        _require({*positions.tolist()} <= {*range(len(quantities))}, "positions")
+    _require({*encoder.one_hots} == {*kinds} - {*quantities}, "categories")
+    for name, one_hot in encoder.one_hots.items():
+        known = one_hot.categories
+        is_boolean = kinds[name] == BOOLEAN
+        _require(known in ([], TRUTH_KEYS) if is_boolean else len({*known}) == len(known), name)
+    _require([*encoder.cycles] == [n for n in quantities if kinds[n] == DATE], "dates")
+    for name, cycles in encoder.cycles.items():
+        _require(all(isinstance(cycle, str) and cycle in CYCLES for cycle in cycles), name)
+        _require(encoder.columns[name].form in EXAMPLES, name)
+    for name in quantities:
+        if kinds[name] == NUMBER:
+            parse_numbers([], encoder.columns[name].form)  # refuses what is no form
+
+
+def _part(
+    state: Any, name: str, expected: type, *, of: type | None = None, n: int | None = None
+) -> Any:
+    """Return a part of a state that is of a type, its items of another, and so many."""
+    part = state.get(name) if isinstance(state, Mapping) else None
+    _require(isinstance(part, expected), name)
+    if of is not None and isinstance(part, dict | list):
+        items = part.values() if isinstance(part, dict) else part
+        _require(all(isinstance(item, of) for item in items), name)
+        _require(n is None or len(items) == n, name)
+    return part
+
+
+def _require(is_sound: bool, name: str) -> None:
+    if not is_sound:
+        raise CoCoError(f"{name!r} of the columns is missing, or not possible")

@@ -1,46 +1,102 @@
-"""The transformer that makes a table fit for a network: it decides the kinds of the columns.
+"""The face towards scikit-learn: transformers that hold an encoder, and what builds one of them.
 
-How a kind is read or encoded is not this file's business.
+What is learnt of a table, and how, is the encoder's business.
 """
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from cocoloss._checks import check_integer, check_option
-from cocoloss.columns.category_columns import TOO_RARE, fit_one_hots
-from cocoloss.columns.cycles import varying_cycles
-from cocoloss.columns.encoder import TableEncoder
-from cocoloss.columns.findings import find_kinds
-from cocoloss.columns.kinds import (
-    BOOLEAN,
-    CATEGORY,
-    DATE,
-    STRAYS,
-    TEXT,
-    Finding,
-    Writing,
-)
-from cocoloss.columns.listed import FROM_DTYPE
-from cocoloss.columns.numerals import AUTO, COMMA, DOT
-from cocoloss.columns.quantities import QUANTITIES, read_quantities
-from cocoloss.columns.remarks import (
-    ColumnsWarning,
-    how_to_call,
-    some_reasons,
-    warn_of_findings,
-)
-from cocoloss.columns.scaling import NumberScaler
-from cocoloss.columns.tables import Table, read_table
+from cocoloss.columns.column_kinds import FROM_DTYPE, ColumnOptions
+from cocoloss.columns.encoder import FloatEncoder, TableEncoder
 from cocoloss.exceptions import CoCoError
+from cocoloss.number_text import AUTO
 
 
-class TablePreprocessor(TableEncoder, TransformerMixin, BaseEstimator):
+def _learnt(name: str) -> Any:
+    """Return a fitted attribute that is a part of the encoder."""
+    return property(lambda self: getattr(self.encoder_, name))
+
+
+class _EncoderTransformer(TransformerMixin, BaseEstimator):
+    """What both transformers do with their encoder."""
+
+    encoder_: TableEncoder | FloatEncoder
+    _estimator = ""  # who speaks in messages, where an estimator lets this one read its tables
+
+    n_features_out_ = _learnt("width")
+    column_names_ = _learnt("column_names")
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns seen in fit."""
+        return len(self.encoder_.header.names)
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the columns seen in fit, if the table had names and all were strings."""
+        if not self.encoder_.header.all_text:
+            raise AttributeError("the table of fit had no names, or not all were strings")
+        return np.array(self.encoder_.header.names, dtype=object)
+
+    @property
+    def matched_by_name_(self) -> bool:
+        """Whether the table had names, by which columns are found again."""
+        return self.encoder_.header.named
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Encode a table.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_columns)
+            A table with the columns seen in fit.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features_out_)
+            Finite, C-contiguous, float32.
+
+        Raises
+        ------
+        CoCoError
+            If columns lack, or a column holds what it did not hold in fit.
+        """
+        check_is_fitted(self, "encoder_")
+        return self.encoder_.transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the result's columns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names for the columns of a table that had none.
+
+        Returns
+        -------
+        ndarray of shape (n_features_out_,)
+            Such as ``age``, ``age_missing``, ``city_Oslo`` and ``day_month_sin``.
+
+        Raises
+        ------
+        CoCoError
+            If ``input_features`` are too many, too few, or not the names seen in fit.
+        """
+        check_is_fitted(self, "encoder_")
+        return self.encoder_.feature_names_out(input_features)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+
+class TablePreprocessor(_EncoderTransformer):
     """Turn a table of any kind into a finite float32 matrix for a neural network.
 
     Each column is treated by its kind:
@@ -65,10 +121,9 @@ class TablePreprocessor(TableEncoder, TransformerMixin, BaseEstimator):
     Text is read as
 
     - numbers, if every value is one: plain, with thousands (1,234.50), with decimal commas
-      (1.234,50) where that is the only reading, or all with the same currency, as a sign or a word
-      ($5, 5 EUR, kr 5), or with %. Codes of digits of which any begins with 0, such as 01000, are
-      categories. Other text is a gap where at least 95 % of the cells, and 20 of them, are
-      numbers; a warning names it.
+      (1.234,50) where that is the only reading, or all with the same currency ($5, 5 €, 5 EUR) or
+      with %. Codes of digits of which any begins with 0, such as 01000, are categories. Other text
+      is a gap where at least 95 % of the cells, and 20 of them, are numbers; a warning names it.
     - dates, if every value is one: in ISO 8601, with dots (31.12.2024), or with slashes or dashes
       (12/31/2024) where some value, or ``day_first``, tells day from month.
 
@@ -93,10 +148,12 @@ class TablePreprocessor(TableEncoder, TransformerMixin, BaseEstimator):
         default each column tells; those that do not follow the others, with a warning.
     day_first : bool, optional
         Whether the day comes first in dates between slashes or dashes of which none has a number
-        above 12; if None, those are categories. If it is given, years may have two digits.
+        above 12; if None, those are categories.
 
     Attributes
     ----------
+    encoder_ : TableEncoder
+        All that was learnt, as one frozen value; the other attributes are parts of it.
     n_features_in_ : int
         Number of columns seen in fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -126,9 +183,9 @@ class TablePreprocessor(TableEncoder, TransformerMixin, BaseEstimator):
     -----
     In ``transform`` columns are found by name, in any order; further columns are ignored, and
     columns that were dropped in fit need not be there. Sparse matrices are refused: centring
-    would fill them. All fitted state is numbers, strings, lists, dicts and arrays of numbers, in
-    frozen dataclasses. That, speed and the treatment of infinities and of unseen values are why
-    this is not a ``ColumnTransformer``.
+    would fill them. The encoder needs no scikit-learn, and its state is numbers, text and arrays.
+    That, speed and the treatment of infinities and of unseen values are why this is not a
+    ``ColumnTransformer``.
 
     Examples
     --------
@@ -149,6 +206,8 @@ class TablePreprocessor(TableEncoder, TransformerMixin, BaseEstimator):
            [ 1.27,  0.  ,  0.  ,  1.  ,  0.  ,  1.  ]], dtype=float32)
     """
 
+    encoder_: TableEncoder
+
     def __init__(
         self,
         *,
@@ -161,6 +220,14 @@ class TablePreprocessor(TableEncoder, TransformerMixin, BaseEstimator):
         self.max_categories = max_categories
         self.decimal = decimal
         self.day_first = day_first
+
+    kinds_ = _learnt("kinds")
+    forms_ = _learnt("forms")
+    stray_columns_ = _learnt("stray_columns")
+    dropped_columns_ = _learnt("dropped_columns")
+    scaler_ = _learnt("scaler")
+    cycles_ = _learnt("cycles")
+    one_hots_ = _learnt("one_hots")
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn passes a target
         """Learn kinds, scales and categories.
@@ -184,65 +251,9 @@ class TablePreprocessor(TableEncoder, TransformerMixin, BaseEstimator):
         TypeError
             If ``X`` is sparse, or holds dicts, lists or other containers.
         """
-        table = read_table(X, self._speaker())
-        findings = self._find_kinds(table)
-        kinds = {name: finding.kind for name, finding in findings.items()}
-        forms = {name: finding.form for name, finding in findings.items() if finding.form}
-        strays = [name for name, f in findings.items() if f.about == STRAYS]
-        dropped = {name: f.remark for name, f in findings.items() if f.kind == TEXT}
-
-        quantities = {name: kind for name, kind in kinds.items() if kind in QUANTITIES}
-        where = {name: j for j, name in enumerate(table.names)}
-        matrix = read_quantities(table, where, quantities, forms, strays)
-        scaler, used, reasons = NumberScaler.fit(
-            matrix, list(quantities), list(quantities.values())
-        )
-        dropped |= reasons
-        cycles = {
-            name: varying_cycles(matrix[:, j])
-            for j, (name, kind) in enumerate(quantities.items())
-            if kind == DATE and j in used
-        }
-        categories = {name: kind for name, kind in kinds.items() if kind in {BOOLEAN, CATEGORY}}
-        one_hots, reasons = fit_one_hots(table, categories, self.max_categories)
-        dropped |= reasons
-
-        width = scaler.width + 2 * sum(map(len, cycles.values()))
-        width += sum(one_hot.width for one_hot in one_hots.values())
-        if width == 0:
-            few = ", as there is but one sample" if table.n_rows == 1 else ""
-            raise CoCoError(f"no column is left to learn from{few}: {some_reasons(dropped)}")
-        self._remember(table)
-        self.scaler_, self.cycles_, self.one_hots_ = scaler, cycles, one_hots
-        self.kinds_ = {name: kinds[name] for name in table.names if name not in dropped}
-        self.forms_ = {name: form for name, form in forms.items() if name not in dropped}
-        self.stray_columns_ = [name for name in strays if name not in dropped]
-        self.dropped_columns_ = {name: dropped[name] for name in table.names if name in dropped}
-        self.n_features_out_ = width
-        self._warn_of(findings)
-        self._warn_of_rare()
+        options = ColumnOptions(**self.get_params())
+        self.encoder_ = TableEncoder.fit(X, options, estimator=self._estimator, stacklevel=2)
         return self
-
-    def transform(self, X: Any) -> NDArray[np.float32]:
-        """Encode a table.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_columns)
-            A table with the columns seen in fit.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features_out_)
-            Finite, C-contiguous, float32.
-
-        Raises
-        ------
-        CoCoError
-            If columns lack, or a column holds what it did not hold in fit.
-        """
-        check_is_fitted(self, "n_features_out_")
-        return super().transform(X)
 
     def expect_decimal(self, decimal: str) -> Self:
         """Read numbers in text with another decimal mark from now on.
@@ -257,29 +268,9 @@ class TablePreprocessor(TableEncoder, TransformerMixin, BaseEstimator):
         TablePreprocessor
             Itself.
         """
-        check_is_fitted(self, "n_features_out_")
-        return super().expect_decimal(decimal)
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the result's columns.
-
-        Parameters
-        ----------
-        input_features : array-like of str, optional
-            Names for the columns of a table that had none.
-
-        Returns
-        -------
-        ndarray of shape (n_features_out_,)
-            Such as ``age``, ``age_missing``, ``city_Oslo`` and ``day_month_sin``.
-
-        Raises
-        ------
-        CoCoError
-            If ``input_features`` are too many, too few, or not the names seen in fit.
-        """
-        check_is_fitted(self, "n_features_in_")
-        return super().get_feature_names_out(input_features)
+        check_is_fitted(self, "encoder_")
+        self.encoder_ = self.encoder_.with_decimal(decimal)
+        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -287,22 +278,94 @@ class TablePreprocessor(TableEncoder, TransformerMixin, BaseEstimator):
         tags.input_tags.categorical = True
         # Text is read, but as in scikit-learn's encoders the tag `string` stays off: it promises
         # that any object passes, and a dict in a table is better refused.
-        tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
-    def _find_kinds(self, table: Table) -> dict[str, Finding]:
-        check_integer(self.max_categories, "max_categories", minimum=2)
-        check_option(self.decimal, "decimal", [AUTO, DOT, COMMA])
-        writing = Writing(self.decimal, self.day_first)
-        return find_kinds(table, self.categorical_features, self.max_categories, writing)
 
-    def _warn_of(self, findings: dict[str, Finding]) -> None:
-        warn_of_findings(findings, in_estimator=bool(self._reader), stacklevel=3)
+class FloatConverter(_EncoderTransformer):
+    """Check that a table is all finite numbers, and convert it to float32; nothing else.
 
-    def _warn_of_rare(self) -> None:
-        rare = {name: why for name, why in self.dropped_columns_.items() if why == TOO_RARE}
-        if rare:
-            call = how_to_call("max_categories=...", bool(self._reader))
-            remedy = f"Raise max_categories to their number to keep them: {call}"
-            warning = ColumnsWarning(f"dropped {some_reasons(rare)}", remedy, "rare")
-            warnings.warn(warning, stacklevel=3)
+    Attributes
+    ----------
+    encoder_ : FloatEncoder
+        All that was learnt: which columns there are.
+    n_features_in_ : int
+        Number of columns seen in fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names; only if the table had names and all were strings.
+    column_names_ : list of str
+        Names of the columns seen in fit, or ``x0, x1, ...``.
+    matched_by_name_ : bool
+        Whether the table had names, by which columns are found again.
+
+    Examples
+    --------
+    >>> from cocoloss.columns import FloatConverter
+    >>> FloatConverter().fit_transform([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+
+    encoder_: FloatEncoder
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn passes a target
+        """Check a table and remember its columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Finite numbers.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        FloatConverter
+            Itself.
+
+        Raises
+        ------
+        CoCoError
+            For gaps, infinities, text, or what is no table.
+        TypeError
+            If ``X`` is sparse, or holds containers.
+        """
+        self.encoder_ = FloatEncoder.fit(X, estimator=self._estimator)
+        return self
+
+
+def make_preprocessor(preprocess: Any, reader: str = "") -> Any:
+    """Return a new, unfitted transformer.
+
+    Parameters
+    ----------
+    preprocess : "auto", None or transformer
+        ``"auto"`` builds a :class:`TablePreprocessor`, ``None`` a :class:`FloatConverter`, and a
+        scikit-learn transformer its clone.
+    reader : str, optional
+        The estimator that speaks in the messages of the first two.
+
+    Raises
+    ------
+    CoCoError
+        If it is anything else.
+
+    Examples
+    --------
+    >>> from cocoloss.columns import make_preprocessor
+    >>> make_preprocessor("auto")
+    TablePreprocessor()
+    """
+    if preprocess is None:
+        preprocess = FloatConverter()
+    elif isinstance(preprocess, str) and preprocess == "auto":
+        preprocess = TablePreprocessor()
+    if isinstance(preprocess, type):
+        raise CoCoError(f"preprocess is the class {preprocess.__name__}; pass an instance of it")
+    if not all(hasattr(preprocess, name) for name in ("fit", "transform", "get_params")):
+        raise CoCoError(
+            f"preprocess must be 'auto', None or a scikit-learn transformer, not {preprocess!r}"
+        )
+    transformer = clone(preprocess)
+    if isinstance(transformer, _EncoderTransformer):
+        transformer._estimator = reader  # noqa: SLF001 - no parameter: it changes words only
+    return transformer

@@ -1,24 +1,14 @@
-"""The three classifiers: CoCo, dot regression and cross-entropy."""
+"""The classifiers: CoCo, dot regression, cross-entropy, and any objective of one's own."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from cocoloss._checks import RandomState, check_option
-from cocoloss.estimators.answers import HiddenLayerAnswers
 from cocoloss.estimators.base import BaseNetworkClassifier
-from cocoloss.estimators.jobs import Job
-from cocoloss.heads import ReadoutHead
-
-if TYPE_CHECKING:
-    from cocoloss.training import Callback
-
-LOSSES = ("auto", "coco", "balanced")
-BALANCED_FROM = 3  # NOTE[PAPER]: the rule as printed: balanced if majority / minority >= 3
+from cocoloss.estimators.objective import CoCo, CrossEntropy, DotRegression, Objective
 
 
+@dataclass(eq=False, repr=False)
 class CoCoClassifier(BaseNetworkClassifier):
     r"""A classifier that collapses each class to a point and contrasts the classes to a simplex.
 
@@ -121,88 +111,12 @@ class CoCoClassifier(BaseNetworkClassifier):
     True
     """
 
-    def __init__(
-        self,
-        hidden_layer_sizes: Sequence[int] = (128, 128),
-        *,
-        embedding_dim: int | str = "auto",
-        loss: str = "auto",
-        similarity: str | ArrayLike = "simplex",
-        module: Any = None,
-        output: str = "identity",
-        normalize: bool | str = "auto",
-        dropout: float = 0.0,
-        dropout_layer: int = -1,
-        max_iter: int = 100,
-        batch_size: int = 64,
-        learning_rate_init: float = 3e-3,
-        learning_rate: str = "cosine",
-        weight_decay: float = 1e-2,
-        clip_norm: float | None = None,
-        n_members: int = 6,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.15,
-        n_iter_no_change: int = 30,
-        head: Any = "auto",
-        priors: str | ArrayLike = "uniform",
-        class_weight: Any = None,
-        preprocess: Any = "auto",
-        warm_start: bool = False,
-        callbacks: "Sequence[Callback] | None" = None,
-        verbose: bool = False,
-        device: str = "cpu",
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(
-            hidden_layer_sizes=hidden_layer_sizes,
-            embedding_dim=embedding_dim,
-            module=module,
-            output=output,
-            normalize=normalize,
-            dropout=dropout,
-            dropout_layer=dropout_layer,
-            max_iter=max_iter,
-            batch_size=batch_size,
-            learning_rate_init=learning_rate_init,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            clip_norm=clip_norm,
-            n_members=n_members,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            head=head,
-            priors=priors,
-            class_weight=class_weight,
-            preprocess=preprocess,
-            warm_start=warm_start,
-            callbacks=callbacks,
-            verbose=verbose,
-            device=device,
-            random_state=random_state,
-        )
-        self.loss = loss
-        self.similarity = similarity
+    loss: str = "auto"
+    similarity: str | ArrayLike = "simplex"
 
-    _pairs_rows = True  # the loss learns collapse from pairs
-    _normalizes = True
-    _automatic_head = "gaussian"
-
-    def _make_loss(self, n_classes: int, embedding_dim: int, seed: int) -> Any:  # noqa: ARG002
-        from cocoloss.losses import CoCoLoss  # noqa: PLC0415 - torch, to train
-
-        return CoCoLoss(n_classes, similarity=self.similarity)
-
-    def _loss_weights(
-        self, labels: NDArray[np.int64], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Balance by weights of rows, so that folds with other class shares train in one stack."""
-        mass = np.bincount(labels, weights=weights)
-        kind = check_option(self.loss, "loss", LOSSES)
-        if kind == "coco" or (kind == "auto" and mass.max() / mass.min() < BALANCED_FROM):
-            return weights
-        priors = mass / mass.sum()
-        return np.asarray(weights * ((len(mass) * priors) ** -0.5)[labels])
+    def make_objective(self) -> Objective:
+        """Return the CoCo loss that the arguments ask for."""
+        return CoCo(balance=self.loss, similarity=self.similarity)
 
 
 class DotRegressionClassifier(BaseNetworkClassifier):
@@ -222,29 +136,12 @@ class DotRegressionClassifier(BaseNetworkClassifier):
     True
     """
 
-    # NOTE[PAPER]: the loss as printed leaves the norm free, so that with three classes or more it
-    # can vanish where another vertex is nearer. normalize=False is as printed.
-    _normalizes = True
-
-    def _make_loss(self, n_classes: int, embedding_dim: int, seed: int) -> Any:
-        from cocoloss.losses import DotRegressionLoss  # noqa: PLC0415 - torch, to train
-
-        return DotRegressionLoss(n_classes, embedding_dim, random_state=seed)
-
-    def _readout(self, job: Job) -> ReadoutHead:
-        # Where it does not know, the network is nearest to the vertex of the most frequent class:
-        # as logits do, angles contain the class shares that it was trained with.
-        weights = job.row_weights if job.weights is None else job.weights
-        masses = np.bincount(job.labels, weights=weights)
-        return ReadoutHead(
-            job.design.loss.prototypes.numpy(),
-            priors=self.class_prior_,
-            learnt_share=masses / masses.sum(),
-        )
+    def make_objective(self) -> Objective:
+        """Return dot regression."""
+        return DotRegression()
 
 
-# NOTE[PAPER]: the features of cross-entropy are those of the last hidden layer.
-class CrossEntropyClassifier(HiddenLayerAnswers, BaseNetworkClassifier):
+class CrossEntropyClassifier(BaseNetworkClassifier):
     r"""The usual classifier: a softmax on a linear layer of the last hidden layer.
 
     Parameters are those of :class:`CoCoClassifier`, without ``loss`` and ``similarity``. The
@@ -260,19 +157,30 @@ class CrossEntropyClassifier(HiddenLayerAnswers, BaseNetworkClassifier):
     True
     """
 
-    _logits = True
+    def make_objective(self) -> Objective:
+        """Return cross-entropy."""
+        return CrossEntropy()
 
-    def _make_loss(self, n_classes: int, embedding_dim: int, seed: int) -> Any:  # noqa: ARG002
-        from cocoloss.losses import CrossEntropyLoss  # noqa: PLC0415 - torch, to train
 
-        return CrossEntropyLoss(n_classes, None)
+@dataclass(eq=False, repr=False)
+class ObjectiveClassifier(BaseNetworkClassifier):
+    r"""A classifier whose networks are trained for an objective that is given as a value.
 
-    def _layer_sizes(self, n_features: int, q: int, n_classes: int) -> tuple[int, ...]:
-        sizes = super()._layer_sizes(n_features, q, n_classes)
-        return (*(sizes[:-1] if self.embedding_dim == "auto" else sizes), n_classes)
+    Parameters are those of :class:`CoCoClassifier`, with ``objective`` in place of ``loss`` and
+    ``similarity``: a value of :mod:`cocoloss.estimators.objective`, or one of your own.
 
-    def _readout(self, job: Job) -> ReadoutHead:  # noqa: ARG002
-        return ReadoutHead(metric="dot", priors=self.class_prior_)
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from cocoloss.estimators.objective import CoCo
+    >>> X, y = load_wine(return_X_y=True)
+    >>> tempered = ObjectiveClassifier(objective=CoCo(balance=0.25), max_iter=20, random_state=0)
+    >>> tempered.fit(X, y).score(X, y) > 0.95
+    True
+    """
 
-    def _embedding_width(self) -> int:
-        return self.layer_sizes_[-1 if self.modules_ is not None else -2]
+    objective: Objective = CoCo()  # noqa: RUF009 - a frozen value
+
+    def make_objective(self) -> Objective:
+        """Return the objective that was given."""
+        return self.objective

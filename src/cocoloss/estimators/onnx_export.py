@@ -1,71 +1,69 @@
-"""A fitted classifier as an ONNX graph: from the preprocessed matrix to classes and probabilities.
+"""A fitted model as an ONNX graph: from the preprocessed matrix to classes and probabilities.
 
 The graph computes in float64, as predicting here does; its inputs and outputs are float32.
 """
 
 import json
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from cocoloss.estimators.ensemble import TINY_NORM, Ensemble
+from cocoloss.estimators.model import TINY_NORM, Ensemble, FittedModel
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
-from cocoloss.heads import CentroidHead, EmbeddingHead, GaussianHead, ReadoutHead
-
-if TYPE_CHECKING:
-    from cocoloss.estimators.averages import MemberAverage
+from cocoloss.heads.fitted import (
+    FittedCentroid,
+    FittedGaussian,
+    FittedHead,
+    FittedLinear,
+    FittedReadout,
+)
 
 OPSET = 18
 IR_VERSION = 9  # of opset 18, so that older runtimes read the file too
 
 
-def write_onnx(model: "MemberAverage", path: str | os.PathLike[str]) -> None:
-    """Write what a fitted classifier makes of a preprocessed matrix as an ONNX file.
+def write_onnx(model: FittedModel, path: str | os.PathLike[str]) -> None:
+    """Write what a fitted model makes of a preprocessed matrix as an ONNX file.
 
     Parameters
     ----------
-    model : classifier
-        Fitted, with networks of its own (no torch module) and one of our heads or a linear one.
+    model : FittedModel
+        With networks of ours (no torch module) and one of our heads or a linear one.
     path : path
         Such as ``model.onnx``.
 
     Raises
     ------
     CoCoError
-        If onnx is not installed, or if the classifier has parts that the graph cannot hold.
+        If onnx is not installed, or if the model has parts that the graph cannot hold.
     """
-    check_is_fitted(model)
     try:
         import onnx  # noqa: PLC0415 - optional
     except ImportError:
         raise CoCoError("ONNX export needs onnx: pip install 'cocoloss[onnx]'") from None
-    if model.modules_ is not None:
+    networks = model.networks
+    if not isinstance(networks, Ensemble):
         raise CoCoError("a torch module is exported by torch.onnx.export, not from here")
-    labels = _labels(model.classes_)
+    labels = _labels(model.classes)
+    heads = [_known_head(head) for head in model.heads]
     graph = _Graph()
-    heads = [_likelihood(head) for head in model.heads_]
-    probable = isinstance(model.heads_[0], EmbeddingHead)
     X = graph.add("Cast", "X", to=onnx.TensorProto.DOUBLE)
-    ensemble = model._ensemble()  # noqa: SLF001 - one of our own kind
-    answers, embeddings = [], []
-    for k, (head, likelihood) in enumerate(zip(model.heads_, heads, strict=True)):
-        hidden, output = _network(graph, ensemble, k, X)
-        embedding = hidden if model._logits else output  # noqa: SLF001 - the estimator's own file
-        embeddings.append(embedding)
-        scores = likelihood(graph, output if model.reads_outputs_ else embedding)
-        answers.append(_posterior(graph, head, scores) if probable else scores)
-    answer = graph.mean(answers)
+    scores, embeddings = [], []
+    for k, head in enumerate(heads):
+        hidden, output = _network(graph, networks, k, X)
+        embeddings.append(hidden if networks.logits else output)
+        scores.append(_scores(graph, head, output if model.reads_outputs else embeddings[-1]))
+    mean = graph.mean(scores)
     joined = graph.add("Concat", *embeddings, axis=1)
     embedding = graph.add("Div", joined, graph.constant(np.sqrt(len(embeddings))))
-    best = graph.add("ArgMax", answer, axis=1, keepdims=0)
+    best = graph.add("ArgMax", mean, axis=1, keepdims=0)
     graph.name(graph.add("Gather", graph.constant(labels, keep=True), best), "label")
+    probable = isinstance(heads[0], FittedHead)
     graph.name(
-        graph.add("Cast", answer, to=onnx.TensorProto.FLOAT),
+        graph.add("Cast", mean, to=onnx.TensorProto.FLOAT),
         "probabilities" if probable else "scores",
     )
     graph.name(graph.add("Cast", embedding, to=onnx.TensorProto.FLOAT), "embedding")
@@ -115,28 +113,24 @@ class _Graph:
         norms = self.add("Sqrt", self.squares(value, 1, keepdims=1))
         return self.add("Div", value, self.add("Max", norms, self.constant(TINY_NORM)))
 
-    def build(self, onnx: Any, model: Any, label_kind: int) -> Any:
+    def build(self, onnx: Any, model: FittedModel, label_kind: int) -> Any:
         """Return the model: an input of any number of rows, and the named outputs."""
         from onnx import helper, numpy_helper  # noqa: PLC0415
 
         kinds = {"label": label_kind}
-        C, width = len(model.classes_), model._n_features_out  # noqa: SLF001
-        shapes: dict[str, list[Any]] = {"label": ["N"], "embedding": ["N", width]}
-        n_scores = C if model.heads_[0].__class__ in _OURS or C > 2 else 2
+        shapes: dict[str, list[Any]] = {"label": ["N"], "embedding": ["N", model.n_outputs]}
         outputs = [
             helper.make_tensor_value_info(
-                name, kinds.get(name, onnx.TensorProto.FLOAT), shapes.get(name, ["N", n_scores])
+                name,
+                kinds.get(name, onnx.TensorProto.FLOAT),
+                shapes.get(name, ["N", len(model.classes)]),
             )
             for name in self.outputs
         ]
         graph = helper.make_graph(
             [helper.make_node(op, ins, [out], **attrs) for op, ins, out, attrs in self.nodes],
-            type(model).__name__,
-            [
-                helper.make_tensor_value_info(
-                    "X", onnx.TensorProto.FLOAT, ["N", model.layer_sizes_[0]]
-                )
-            ],
+            "cocoloss",
+            [helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, ["N", model.n_inputs])],
             outputs,
             [
                 numpy_helper.from_array(np.atleast_1d(c) if c.dtype == object else c, name)
@@ -150,8 +144,8 @@ class _Graph:
         helper.set_model_props(
             proto,
             {
-                "classes": json.dumps([str(c) for c in model.classes_.tolist()]),
-                "inputs": json.dumps([str(n) for n in _input_names(model)]),
+                "classes": json.dumps([str(c) for c in model.classes.tolist()]),
+                "inputs": json.dumps([str(n) for n in _input_names(model.encoder)]),
             },
         )
         onnx.checker.check_model(proto)
@@ -175,9 +169,12 @@ def _labels(classes: NDArray[Any]) -> NDArray[Any]:
     )
 
 
-def _input_names(model: Any) -> list[str]:
-    names = getattr(model.preprocessor_, "get_feature_names_out", None)
-    return [] if names is None else list(names())
+def _input_names(encoder: Any) -> list[str]:
+    """Return the names of the columns that an encoder makes; none if it does not know."""
+    for method in ("feature_names_out", "get_feature_names_out"):  # ours, and scikit-learn's
+        if hasattr(encoder, method):
+            return list(getattr(encoder, method)())
+    return []
 
 
 def _network(graph: _Graph, ensemble: Ensemble, k: int, value: str) -> tuple[str, str]:
@@ -196,31 +193,53 @@ def _network(graph: _Graph, ensemble: Ensemble, k: int, value: str) -> tuple[str
     return hidden, graph.unit_rows(value) if ensemble.normalize else value
 
 
-def _posterior(graph: _Graph, head: Any, evidence: str) -> str:
-    """Add priors and temperature: softmax(log prior + evidence / T)."""
+def _known_head(head: Any) -> FittedHead | FittedLinear:
+    if isinstance(head, (FittedGaussian, FittedCentroid, FittedReadout, FittedLinear)):
+        return head
+    if hasattr(head, "coef_") and not hasattr(head, "predict_proba"):
+        return FittedLinear.of(head)
+    raise CoCoError(
+        f"ONNX export knows our heads and linear ones, not {type(head).__name__}; "
+        f"use head='gaussian'"
+    )
+
+
+def _scores(graph: _Graph, head: FittedHead | FittedLinear, h: str) -> str:
+    """Return probabilities, or the scores of a linear head: of two classes, minus and plus one."""
+    if isinstance(head, FittedLinear):
+        coef, intercept = np.atleast_2d(head.coef), np.atleast_1d(head.intercept)
+        if len(coef) == 1:
+            coef, intercept = np.vstack([-coef, coef]), np.concatenate([-intercept, intercept])
+        product = graph.add("MatMul", h, graph.constant(coef.T))
+        return graph.add("Add", product, graph.constant(intercept))
+    # Priors and temperature: softmax(log prior + evidence / T).
+    evidence = _log_likelihood(graph, head, h)
     axes = graph.constant(np.array([1]), keep=True)
     most = graph.add("ReduceMax", evidence, axes, keepdims=1)
-    warmed = graph.add("Div", graph.add("Sub", evidence, most), graph.constant(head.temperature_))
-    offset = head.fitted_.offset()
-    joint = graph.add("Add", warmed, graph.constant(offset))
+    warmed = graph.add("Div", graph.add("Sub", evidence, most), graph.constant(head.temperature))
+    joint = graph.add("Add", warmed, graph.constant(head.offset()))
     return graph.add("Softmax", joint, axis=1)
 
 
-Likelihood = Callable[[_Graph, str], str]
-
-
-def _gaussian(head: Any) -> Likelihood:
-    P = head.precisions_cholesky_
-    diag = head.covariance_ == "diag"
-    log_det = np.log(P if diag else np.diagonal(P, axis1=-2, axis2=-1)).sum(axis=-1)
-
-    def add(graph: _Graph, h: str) -> str:
-        deviations = graph.add("Sub", h, graph.constant(head.means_[:, None]))  # (C, N, q)
-        spread = graph.constant(P[:, None] if diag else P)
-        whitened = graph.add("Mul" if diag else "MatMul", deviations, spread)
-        return _from_distances(graph, whitened, log_det)
-
-    return add
+def _log_likelihood(graph: _Graph, head: FittedHead, h: str) -> str:
+    """Return the log-likelihood of each class, (N, C), up to a term that the classes share."""
+    if isinstance(head, FittedReadout):
+        if head.metric == "angular":
+            return _cosines(graph, h, head.prototypes, head.concentration)
+        logits = graph.add("MatMul", h, graph.constant(head.prototypes.T))
+        return graph.add("Add", logits, graph.constant(head.bias - np.log(head.share)))
+    if isinstance(head, FittedCentroid):
+        if head.metric == "angular":
+            return _cosines(graph, h, head.means, head.concentration)
+        deviations = graph.add("Sub", h, graph.constant(head.means[:, None]))
+        root = graph.constant(np.sqrt(head.concentration))
+        return _from_distances(graph, graph.add("Mul", deviations, root))
+    assert isinstance(head, FittedGaussian)
+    P, diag = head.precisions_cholesky, head.covariance == "diag"
+    deviations = graph.add("Sub", h, graph.constant(head.means[:, None]))  # (C, N, q)
+    spread = graph.constant(P[:, None] if diag else P)
+    whitened = graph.add("Mul" if diag else "MatMul", deviations, spread)
+    return _from_distances(graph, whitened, head.log_determinant)
 
 
 def _from_distances(graph: _Graph, deviations: str, offset: ArrayLike = 0.0) -> str:
@@ -233,55 +252,3 @@ def _cosines(graph: _Graph, h: str, directions: NDArray[np.float64], concentrati
     norms = np.linalg.norm(directions, axis=1, keepdims=True)
     scaled = concentration * directions / np.where(norms > 0, norms, 1.0)
     return graph.add("MatMul", graph.unit_rows(h), graph.constant(scaled.T))
-
-
-def _centroid(head: Any) -> Likelihood:
-    def add(graph: _Graph, h: str) -> str:
-        if head.fitted_.metric == "angular":
-            return _cosines(graph, h, head.means_, head.concentration_)
-        deviations = graph.add("Sub", h, graph.constant(head.means_[:, None]))
-        root = graph.constant(np.sqrt(head.concentration_))
-        return _from_distances(graph, graph.add("Mul", deviations, root))
-
-    return add
-
-
-def _readout(head: Any) -> Likelihood:
-    def add(graph: _Graph, h: str) -> str:
-        if head.metric == "angular":
-            return _cosines(graph, h, head.prototypes_, head.concentration_)
-        logits = graph.add("MatMul", h, graph.constant(head.prototypes_.T))
-        return graph.add("Add", logits, graph.constant(head.bias_ - np.log(head.class_share_)))
-
-    return add
-
-
-def _linear(head: Any) -> Likelihood:
-    """Return the scores of a linear model; of two classes, minus and plus the one score."""
-    coef, intercept = np.atleast_2d(head.coef_), np.atleast_1d(head.intercept_)
-    if len(coef) == 1:
-        coef, intercept = np.vstack([-coef, coef]), np.concatenate([-intercept, intercept])
-
-    def add(graph: _Graph, h: str) -> str:
-        product = graph.add("MatMul", h, graph.constant(coef.T))
-        return graph.add("Add", product, graph.constant(intercept))
-
-    return add
-
-
-_OURS: dict[type, Callable[[Any], Likelihood]] = {
-    GaussianHead: _gaussian,
-    CentroidHead: _centroid,
-    ReadoutHead: _readout,
-}
-
-
-def _likelihood(head: Any) -> Likelihood:
-    if type(head) in _OURS:
-        return _OURS[type(head)](head)
-    if hasattr(head, "coef_"):
-        return _linear(head)
-    raise CoCoError(
-        f"ONNX export knows our heads and linear ones, not {type(head).__name__}; "
-        f"use head='gaussian'"
-    )

@@ -6,14 +6,8 @@ import textwrap
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
-
 import cocoloss
-from cocoloss.columns import TablePreprocessor
-from cocoloss.columns.category_columns import one_hot_codes
-from cocoloss.columns.quantities import QUANTITIES, read_quantities
-from cocoloss.columns.tables import read_table
-from cocoloss.columns.values import MISSING
+from cocoloss.columns.encoder import FloatEncoder, TableEncoder
 
 UNTOLD = ("callbacks", "verbose")  # arguments that say nothing about what was learnt
 LONGEST_ARGUMENT = 80
@@ -56,60 +50,24 @@ def columns_of(preprocessor: Any) -> dict[str, dict[str, str]]:
     >>> columns_of(TablePreprocessor().fit(table))["column_kinds"]
     {'price': 'number', 'city': 'category'}
     """
-    names = getattr(preprocessor, "column_names_", [])
-    kinds = getattr(preprocessor, "kinds_", dict.fromkeys(names, "number"))
-    notes = {name: _note(preprocessor, name) for name in kinds}
-    return {
-        "column_kinds": dict(kinds),
-        "column_notes": {name: note for name, note in notes.items() if note},
-        "dropped_columns": dict(getattr(preprocessor, "dropped_columns_", {})),
-    }
+    encoder = getattr(preprocessor, "encoder_", None)
+    kinds = dict(encoder.kinds) if isinstance(encoder, TableEncoder | FloatEncoder) else {}
+    notes, dropped = {}, {}
+    if isinstance(encoder, TableEncoder):
+        notes = {name: note for name in kinds if (note := _note(encoder, name))}
+        dropped = dict(encoder.dropped_columns)
+    return {"column_kinds": kinds, "column_notes": notes, "dropped_columns": dropped}
 
 
-def gaps_of(preprocessor: Any, X: Any) -> dict[str, int]:
-    """Return how many rows of a table have no value of each column in use, where any lack one.
-
-    Parameters
-    ----------
-    preprocessor : transformer
-        Fitted; of a transformer of the user's own nothing is known.
-    X : table
-        The rows.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from cocoloss.columns import TablePreprocessor
-    >>> table = pd.DataFrame({"price": ["$1", "$2", "?"], "city": ["Bern", "", "Oslo"]})
-    >>> gaps_of(TablePreprocessor().fit(table), table)
-    {'price': 1, 'city': 1}
-    """
-    if not isinstance(preprocessor, TablePreprocessor):
-        return {}
-    known, table = preprocessor, read_table(X, "gaps_of")
-    where = {name: j for j, name in enumerate(table.names)}
-    counts = {}
-    for name, kind in known.kinds_.items():
-        if kind in QUANTITIES:
-            one = {name: kind}
-            values = read_quantities(table, where, one, known.forms_, known.stray_columns_)
-            gaps = np.isnan(values[:, 0])
-        else:
-            column = table.column(where[name])
-            gaps = one_hot_codes(column, name, kind, known.one_hots_[name]) == MISSING
-        counts[name] = int(gaps.sum())
-    return {name: count for name, count in counts.items() if count}
-
-
-def _note(preprocessor: Any, name: str) -> str:
+def _note(encoder: TableEncoder, name: str) -> str:
     """Say how a column is written, or how many values it has."""
-    one_hot = getattr(preprocessor, "one_hots_", {}).get(name)
+    one_hot = encoder.one_hots.get(name)
     if one_hot is not None:
         few = " and the rarer ones together" if one_hot.has_infrequent else ""
         return f"{len(one_hot.categories)} values{few}" if one_hot.categories else "only its gaps"
-    form = getattr(preprocessor, "forms_", {}).get(name, "")
+    form = encoder.forms.get(name, "")
     parts = [ORDERS.get(form[:5], f"written as {form}")] if form else []
-    if name in getattr(preprocessor, "stray_columns_", ()):
+    if name in encoder.stray_columns:
         parts.append("other text is a gap")
     return ", ".join(parts)
 

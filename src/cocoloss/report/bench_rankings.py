@@ -1,14 +1,14 @@
 """A ranking of models in words, tables and a diagram; every number was computed before."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from math import comb
+from typing import Any
 
 import numpy as np
 
-from cocoloss.benchmark.printed import PrintedRanks
-from cocoloss.benchmark.rankings import ROPE, NotRanked, Ranking
-from cocoloss.report.cd_svg import cd_diagram_svg, diagram_note
+from cocoloss.benchmark.leads import BINS, Leads
+from cocoloss.benchmark.rankings import ALPHA, ROPE, NotRanked, PrintedRanks, Ranking
+from cocoloss.report.cd_diagram import cd_diagram, diagram_label, diagram_note
 from cocoloss.report.document import (
     Block,
     Cell,
@@ -19,11 +19,14 @@ from cocoloss.report.document import (
     Picture,
     Side,
     Text,
+    brief,
     fixed,
+    number_of,
     p_value,
+    signed,
+    stand_out,
 )
-from cocoloss.report.figures import cd_files
-from cocoloss.report.page import percent, significant
+from cocoloss.report.text import MISSING, percent, significant
 from cocoloss.stats import Comparison
 
 MEASURES = {
@@ -32,6 +35,7 @@ MEASURES = {
 }
 DIGITS = {"balanced_accuracy": 4}  # decimal places of means; others have three significant digits
 
+LONGEST_NARROW = 12  # letters of a name in a diagram for small screens
 FOLD_TESTS = {
     "wilcoxon": "by Wilcoxon's test with Holm's correction, as in the paper",
     "corrected_t": "by Nadeau and Bengio's corrected t-test with Holm's correction, in place of "
@@ -54,12 +58,9 @@ def ranking_blocks(ranking: Ranking | NotRanked, prefix: str) -> list[Block]:
     if isinstance(ranking, NotRanked):
         return [heading, Text(f"No comparison over datasets. {ranking.reason}", "warning")]
     blocks: list[Block] = [heading, Text(in_words(ranking), "about"), *diagrams(ranking, prefix)]
-    blocks.append(ranks_grid(ranking))
-    pairs = reference_grid(ranking)
-    if pairs is not None:
-        blocks.append(pairs)
-    blocks += [Folded("All pairs", tuple(pair_grids(ranking))), Items(ranking.notes)]
-    return [block for block in blocks if not (isinstance(block, Items) and not block.items)]
+    blocks += [ranks_grid(ranking), reference_grid(ranking)]
+    blocks.append(Folded("All pairs", tuple(pair_grids(ranking))))
+    return [*blocks, Items(ranking.notes)] if ranking.notes else blocks
 
 
 def in_words(ranking: Ranking) -> str:
@@ -124,10 +125,12 @@ def _picture(ranking: Ranking, comparison: Comparison, name: str, how: str) -> P
     return Picture(
         name,
         f"Critical differences by {measure}: {how}",
-        cd_diagram_svg(comparison),
-        cd_files(comparison),
+        lambda: cd_diagram(comparison),
         caption=diagram_note(comparison),
-        wide=True,
+        label=diagram_label(comparison),
+        draw_narrow=lambda: cd_diagram(
+            comparison, axis_width=1.5, caption=False, longest_name=LONGEST_NARROW
+        ),
     )
 
 
@@ -194,7 +197,7 @@ def printed_note(printed: PrintedRanks, comparison: Comparison) -> str:
     return said + "."
 
 
-def reference_grid(ranking: Ranking) -> Grid | None:
+def reference_grid(ranking: Ranking) -> Grid:
     """Return the reference against every other model: wins, tests, probabilities."""
     by_score, reference = ranking.by_score, ranking.reference
     bayes = None if ranking.bayes is None else ranking.bayes.set_index("second")
@@ -210,14 +213,10 @@ def reference_grid(ranking: Ranking) -> Grid | None:
         mean = float((by_score.scores[reference] - by_score.scores[other]).mean())
         cells = [
             Cell(other),
-            _difference(mean, digits),
+            brief(mean) if digits is None else signed(mean, digits),
             *(
-                Cell(str(int(n)), float(n))
-                for n in (
-                    by_score.wins.loc[reference, other],
-                    by_score.ties.loc[reference, other],
-                    by_score.losses.loc[reference, other],
-                )
+                number_of(int(counts.loc[reference, other]))
+                for counts in (by_score.wins, by_score.ties, by_score.losses)
             ),
             *(p_value(ranks.p_values.loc[reference, other]) for ranks in tested.values()),
             p_value(
@@ -259,41 +258,39 @@ def reference_grid(ranking: Ranking) -> Grid | None:
 def pair_grids(ranking: Ranking) -> list[Block]:
     """Return p-values and wins of every pair."""
     which = NEMENYI_OF if ranking.comparison.ranking == "folds" else ""
-    blocks: list[Block] = [
-        _matrix("p-values by Nemenyi's test on average ranks", ranking.comparison, which)
-    ]
+    models = ranking.comparison.models
+    tested = [("p-values by Nemenyi's test on average ranks", ranking.comparison, which)]
     if ranking.pairs is not None:
-        blocks.append(_matrix("p-values by Wilcoxon's test over datasets, Holm", ranking.pairs))
-    wins = ranking.by_score.wins
-    rows = tuple(
+        tested.append(("p-values by Wilcoxon's test over datasets, Holm", ranking.pairs, ""))
+    blocks: list[Block] = [
+        Grid(
+            title,
+            ("", *comparison.models),
+            _square(comparison.models, comparison.p_values, lambda p: p_value(p, ALPHA)),
+            caption=caption,
+        )
+        for title, comparison, caption in tested
+    ]
+    wins = _square(models, ranking.by_score.wins, lambda n: Cell(str(n)))
+    columns = ("wins of", *(f"over {m}" for m in models))
+    blocks.append(Grid("Datasets on which the row has the better mean", columns, wins))
+    return [Side(tuple(blocks))] if len(models) <= 6 else blocks
+
+
+def _square(
+    models: Sequence[str], values: Any, write: Callable[[Any], Cell]
+) -> tuple[tuple[Cell, ...], ...]:
+    """Return the rows of a table of models against models, with dashes on the diagonal."""
+    return tuple(
         (
             Cell(row),
             *(
-                fixed(None, 0) if row == column else Cell(str(wins.loc[row, column]))
-                for column in ranking.comparison.models
+                Cell(MISSING) if row == column else write(values.loc[row, column])
+                for column in models
             ),
         )
-        for row in ranking.comparison.models
+        for row in models
     )
-    columns = ("wins of", *(f"over {m}" for m in ranking.comparison.models))
-    blocks.append(Grid("Datasets on which the row has the better mean", columns, rows))
-    return [Side(tuple(blocks))] if ranking.comparison.n_models <= 6 else blocks
-
-
-def _matrix(title: str, comparison: Comparison, caption: str = "") -> Grid:
-    rows = tuple(
-        (
-            Cell(row),
-            *(
-                fixed(None, 0)
-                if row == column
-                else p_value(comparison.p_values.loc[row, column], comparison.alpha)
-                for column in comparison.models
-            ),
-        )
-        for row in comparison.models
-    )
-    return Grid(title, ("", *comparison.models), rows, caption=caption)
 
 
 def _rank(comparison: Comparison, model: str) -> Cell:
@@ -303,32 +300,83 @@ def _rank(comparison: Comparison, model: str) -> Cell:
 
 
 def _mean(value: float, measure: str) -> Cell:
-    if measure in DIGITS:
-        return fixed(value, DIGITS[measure])
-    return Cell(significant(value), float(value))
-
-
-def _difference(value: float, digits: int | None) -> Cell:
-    if digits is None or np.isnan(value):
-        return fixed(value, 0) if np.isnan(value) else Cell(significant(value), value)
-    return Cell(f"{value:+.{digits}f}", value)
-
-
-def stand_out(cells: Sequence[Cell], *, higher_is_better: bool = True) -> list[Cell]:
-    """Return the cells with the best marked, and all that read the same.
-
-    Examples
-    --------
-    >>> [cell.best for cell in stand_out([fixed(x, 2) for x in (0.801, 0.799, 0.7)])]
-    [True, True, False]
-    """
-    values = [cell.value for cell in cells if cell.value is not None]
-    if not values:
-        return list(cells)
-    best = max(values) if higher_is_better else min(values)
-    text = next(cell.text for cell in cells if cell.value == best)
-    return [replace(cell, best=cell.text == text) for cell in cells]
+    return fixed(value, DIGITS[measure]) if measure in DIGITS else brief(value)
 
 
 def _listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def lead_blocks(leads: Leads) -> list[Block]:
+    """Return the section; nothing if nothing is known of the tables."""
+    grids = [grid for grid in (wins_grid(leads), tendencies_grid(leads)) if grid.rows]
+    return [Heading("On which tables"), *grids] if grids else []
+
+
+def wins_grid(leads: Leads) -> Grid:
+    """Return wins, ties and losses of the reference by the tables' character."""
+    wins, others = leads.wins(), leads.others
+    rows = []
+    for (character, label), group in wins.groupby(["character", "bin"], sort=False):
+        by_other = group.set_index("other")
+        cells = [Cell(f"{character}: {label}"), number_of(int(group["n_tables"].max()))]
+        for other in others:
+            won, tied, lost = by_other.loc[other, ["wins", "ties", "losses"]]
+            cells.append(Cell(f"{won} / {tied} / {lost}", float(won - lost), won > lost))
+        rows.append(tuple(cells))
+    return Grid(
+        f"Wins / ties / losses of {leads.reference}",
+        ("tables", "datasets", *(f"against {other}" for other in others)),
+        tuple(rows),
+        caption="By mean balanced accuracy, on those of the datasets on which both have all folds; "
+        "bold where it wins more often than it loses.",
+    )
+
+
+def tendencies_grid(leads: Leads) -> Grid:
+    """Return how the lead of the reference goes with the tables' character."""
+    found, others = leads.tendencies(), leads.others
+    rows = []
+    for character, group in found.groupby("character", sort=False):
+        cells = []
+        for other in others:
+            line = group[group["other"] == other]
+            if not len(line):
+                cells.append(fixed(float("nan"), 2))
+                continue
+            rho, p_value = line[["spearman", "p_holm"]].iloc[0]
+            cells.append(Cell(f"{rho:+.2f}", float(rho), bool(p_value < ALPHA)))
+        rows.append((Cell(character), *cells))
+    return Grid(
+        f"What the lead of {leads.reference} goes with",
+        ("character", *(f"over {other}" for other in others)),
+        tuple(rows),
+        caption="Spearman's correlation of the lead in mean balanced accuracy with the character "
+        f"of the table, over datasets; bold where it is significant at {ALPHA:g} after Holm's "
+        "correction for the whole of this table.",
+    )
+
+
+def extremes_grid(leads: Leads, other: str, n: int = 5) -> Grid:
+    """Return the tables on which the reference leads and trails another model the most."""
+    found = leads.extremes(other, n)
+    known = leads.characters.reindex(index=found.index, columns=list(BINS)).astype(float)
+    rows = tuple(
+        (
+            Cell(dataset),
+            Cell(f"{line.lead:+.3f}", float(line.lead)),
+            *(fixed(value, 3) for value in (line.ours, line.theirs)),
+            *(_character(name, known.loc[dataset, name]) for name in BINS),
+        )
+        for dataset, line in zip(found.index, found.itertuples(), strict=True)
+    )
+    return Grid(
+        f"{leads.reference} against {other}: the largest leads and deficits",
+        ("dataset", "lead", leads.reference, other, *(title for title, *_ in BINS.values())),
+        rows,
+        caption="By mean balanced accuracy over the outer folds.",
+    )
+
+
+def _character(name: str, value: float) -> Cell:
+    return Cell(BINS[name][2](value), value) if np.isfinite(value) else fixed(value, 0)

@@ -1,30 +1,37 @@
 """The benchmark report: a folder with a page, Markdown, LaTeX, JSON, scores and pictures."""
 
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cocoloss.benchmark.analysis import Analysis, analyse
-from cocoloss.benchmark.convergence_analysis import ConvergenceAnalysis
-from cocoloss.benchmark.evolution_analysis import EvolutionAnalysis
+from markupsafe import Markup
+
+from cocoloss.benchmark.analysis import AccuracyAnalysis, analyse_accuracy, printed_ranks
+from cocoloss.benchmark.experiments import Experiment, load_experiment
 from cocoloss.benchmark.findings import Findings, read_findings
 from cocoloss.benchmark.store import Store
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
-from cocoloss.report.bench_about import about_blocks, making_blocks, missing_blocks
-from cocoloss.report.bench_accuracy import accuracy_blocks, fold_data
-from cocoloss.report.bench_convergence import convergence_blocks
-from cocoloss.report.bench_evolution import evolution_blocks
-from cocoloss.report.bench_page import as_page
-from cocoloss.report.document import Block, Document, Heading, slug
+from cocoloss.json_text import as_json_text
+from cocoloss.report.bench_sections import (
+    about_blocks,
+    accuracy_blocks,
+    fold_data,
+    making_blocks,
+    missing_blocks,
+)
+from cocoloss.report.document import Block, Document, Heading, Picture, Side, slug
+from cocoloss.report.figures import SUFFIXES, page_svg
 from cocoloss.report.latex import as_latex
 from cocoloss.report.markdown import as_markdown
-from cocoloss.report.plain import as_json_text
+from cocoloss.report.templates import render
 
 FIGURES = "figures"
 PAGE = "index.html"
 FORM = 1  # of the JSON
+FILE_SUFFIXES = frozenset({".html", ".htm", ".md", ".tex", ".json", ".csv", ".pdf", ".zip"})
 SCORES = ("dataset", "model", "fold", "n_terms", "head", "epoch")  # what tells lines apart
 
 
@@ -34,6 +41,7 @@ def write_bench_report(
     *,
     names: tuple[str, ...] = (),
     missing: str = "drop_datasets",
+    experiments: Iterable[Path] = (),
 ) -> list[Path]:
     """Write the report of a store.
 
@@ -48,6 +56,8 @@ def write_bench_report(
         Only benchmarks of these names, NAME or NAME@HASH; all if empty.
     missing : {"drop_datasets", "worst"}
         What becomes of datasets that lack the result of a model.
+    experiments : iterable of Path
+        Folders with the modules of experiments that are not built in, and with ``printed.py``.
 
     Returns
     -------
@@ -57,17 +67,21 @@ def write_bench_report(
     Raises
     ------
     CoCoError
-        If the store is empty, or the folder cannot be written to.
+        If the store is empty, an experiment is not found, or the folder cannot be written to.
     """
-    target = _folder(folder)
+    target = _check_folder(Path(folder))
+    folders = tuple(experiments)
     findings = read_findings(store, names)
-    analyses = [analyse(each, missing) for each in findings]
+    modules = [load_experiment(each.kind, folders) for each in findings]
+    analyses = [
+        analyse(each, missing, module=module, folders=folders)
+        for each, module in zip(findings, modules, strict=True)
+    ]
     prefixes = _prefixes(findings)
-    document = build_document(findings, analyses, prefixes)
+    document = build_document(findings, analyses, prefixes, modules)
     files: dict[str, bytes] = {}
     for picture in document.pictures():
-        for suffix, draw in picture.files.items():
-            files[f"{FIGURES}/{picture.name}{suffix}"] = draw()
+        files |= {f"{FIGURES}/{name}": content for name, content in picture.files().items()}
     for each, prefix in zip(findings, prefixes, strict=True):
         files[f"{prefix}-scores.csv"] = _scores(each.rows)
     files["report.json"] = _json(findings, analyses, prefixes).encode()
@@ -77,28 +91,91 @@ def write_bench_report(
     return _write(target, files)
 
 
+def analyse(
+    findings: Findings,
+    missing: str = "drop_datasets",
+    *,
+    module: Experiment | None = None,
+    folders: Sequence[Path] = (),
+) -> Any:
+    """Compute what the report of a benchmark shows.
+
+    Parameters
+    ----------
+    findings : Findings
+    missing : {"drop_datasets", "worst"}
+        What becomes of datasets that lack the result of a model.
+    module : Experiment, optional
+        That of its kind; found if left out. Its ``analyse`` is called if it has one; otherwise
+        models are ranked as in accuracy experiments.
+    folders : sequence of Path
+        Where modules are looked for, and ranks that a publication prints.
+    """
+    module = load_experiment(findings.kind, folders) if module is None else module
+    of_kind = getattr(module, "analyse", None)
+    if of_kind is not None:
+        return of_kind(findings, missing)
+    return analyse_accuracy(findings, missing, printed_ranks(folders))
+
+
 def build_document(
-    findings: Sequence[Findings], analyses: Sequence[Analysis], prefixes: Sequence[str]
+    findings: Sequence[Findings],
+    analyses: Sequence[Any],
+    prefixes: Sequence[str],
+    modules: Sequence[Experiment],
 ) -> Document:
     """Return all that the report says."""
     several = len(findings) > 1
     blocks: list[Block] = []
     data: dict[str, Any] = {}
-    for each, analysis, prefix in zip(findings, analyses, prefixes, strict=True):
+    for each, analysis, prefix, module in zip(findings, analyses, prefixes, modules, strict=True):
         kind = "" if each.name.startswith(each.kind) else f" ({each.kind})"
         blocks += [Heading(f"{each.label or each.name}{kind}", 1)] if several else []
-        blocks += about_blocks(each)
-        if isinstance(analysis, ConvergenceAnalysis):
-            blocks += convergence_blocks(analysis, prefix)
-        elif isinstance(analysis, EvolutionAnalysis):
-            blocks += evolution_blocks(analysis, prefix)
-        else:
-            blocks += accuracy_blocks(each, analysis, prefix)
+        blocks += about_blocks(each, module)
+        blocks += getattr(module, "blocks", accuracy_blocks)(each, analysis, prefix)
+        if isinstance(analysis, AccuracyAnalysis):
             data[prefix] = fold_data(each, analysis)
         blocks += [Heading("What is missing"), *missing_blocks(each)]
         blocks += [Heading("How it was made"), *making_blocks(each)]
     title = "Benchmarks" if several else findings[0].label or findings[0].name
     return Document(title, tuple(blocks), data)
+
+
+def as_page(document: Document, folder: str) -> str:
+    """Return a document as a page that fetches nothing; pictures link to files in a folder."""
+    sections = [block for block in _unfolded(document.blocks) if block.level < 3]
+    anchors = {id(block): f"section-{number + 1}" for number, block in enumerate(sections)}
+    return render(
+        "bench.html",
+        title=document.title,
+        styles=("page.css", "bench.css"),
+        scripts=("draw.js", "bench.js"),
+        data=dict(document.data),
+        blocks=document.blocks,
+        contents=[(block, anchors[id(block)]) for block in sections],
+        anchor_of=lambda block: anchors.get(id(block), ""),
+        kind_of=lambda block: type(block).__name__,
+        drawings=_drawings,
+        folder=folder,
+        suffixes=SUFFIXES,
+        infinity=math.inf,
+    )
+
+
+def _unfolded(blocks: Sequence[Block]) -> list[Heading]:
+    """Return the headings that a page shows without being asked to."""
+    found: list[Heading] = []
+    for block in blocks:
+        found += _unfolded(block.blocks) if isinstance(block, Side) else []
+        found += [block] if isinstance(block, Heading) else []
+    return found
+
+
+def _drawings(picture: Picture) -> list[Markup]:
+    """Return the SVG for wide screens, and for narrow ones if there is another."""
+    label = picture.label or picture.title
+    narrow = [] if picture.draw_narrow is None else [picture.draw_narrow()]
+    return [page_svg(figure, label) for figure in (picture.figure, *narrow)]
 
 
 def _prefixes(findings: Sequence[Findings]) -> list[str]:
@@ -118,21 +195,13 @@ def _scores(rows: Any) -> bytes:
     return str(table.to_csv(index=False, lineterminator="\n")).encode()
 
 
-def _json(
-    findings: Sequence[Findings], analyses: Sequence[Analysis], prefixes: Sequence[str]
-) -> str:
+def _json(findings: Sequence[Findings], analyses: Sequence[Any], prefixes: Sequence[str]) -> str:
+    kept = ("name", "kind", "spec_hash", "spec", "state", "started_at", "seen_at", "core_seconds")
     benchmarks = [
         {
-            "name": each.name,
+            **{name: getattr(each, name) for name in kept},
             "label": each.label or each.name,
-            "kind": each.kind,
             "files": prefix,
-            "spec_hash": each.spec_hash,
-            "spec": each.spec,
-            "state": each.state,
-            "started_at": each.started_at,
-            "seen_at": each.seen_at,
-            "core_seconds": each.core_seconds,
             "places": each.places,
             "units": each.units.to_dict("records"),
             "missing": each.missing.to_dict("records"),
@@ -145,14 +214,19 @@ def _json(
     return as_json_text({"form": FORM, "benchmarks": benchmarks})
 
 
-def _folder(folder: str | os.PathLike[str]) -> Path:
-    target = Path(folder)
+def _check_folder(target: Path) -> Path:
+    """Refuse, before the work, what is a file or is called like one."""
     if target.exists() and not target.is_dir():
         raise CoCoError(f"cannot write to {target}: it is a file; name a folder")
+    if target.suffix.lower() in FILE_SUFFIXES and not target.is_dir():
+        raise CoCoError(
+            f"cannot write to {target}: a report is a folder with {PAGE} and more; name a folder, "
+            f"such as {target.with_suffix('')}"
+        )
     return target
 
 
-def _write(target: Path, files: dict[str, bytes]) -> list[Path]:
+def _write(target: Path, files: Mapping[str, bytes]) -> list[Path]:
     try:
         (target / FIGURES).mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,36 +1,43 @@
-"""Critical-difference diagrams (Demsar, 2006) of a finished comparison: SVG, PNG, PDF, TikZ."""
+"""Critical-difference diagrams (Demsar, 2006) of a finished comparison, by matplotlib.
+
+The layout comes first, in inches, and knows no drawing library. The axis is at height 0 and runs
+from rank 1 at x = 0 to rank k. Each model leaves the axis at its rank and goes straight down past
+the bars, which span ranks. Below them the lines part into lanes, so that models of (nearly) equal
+rank stay apart, and turn outwards to the names, the better half to the left.
+"""
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
-from cocoloss.report.cd_layout import AXIS_TITLE, Layout, caption_lines, lay_out, one_line
-from cocoloss.report.cd_tikz import cd_diagram_tikz
+from cocoloss.report.figures import NEEDS_MATPLOTLIB, figure_bytes
 from cocoloss.stats import Comparison
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["cd_diagram", "cd_diagram_tikz"]
+__all__ = ["cd_diagram"]
 
 FORMATS = (".svg", ".png", ".pdf")
-# No date and no version: the same comparison gives the same bytes.
-NO_DATE = {
-    ".svg": {"Date": None, "Creator": None},
-    ".png": {"Software": None},
-    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-}
-FIXED: dict[Any, Any] = {
-    "pdf.fonttype": 42,  # text that can be searched
-    "savefig.bbox": "standard",
-    "svg.fonttype": "path",  # names look the same, whatever fonts the reader has
-    "svg.hashsalt": "cocoloss",
-}
+LANE = 0.11  # least distance of two lanes
+NEAR = 0.03  # ranks this close look the same
+SHORTEST = 0.08  # length of a bar that can be seen
+FAN = 0.2  # height in which lines part into lanes, if ranks are too close
+BAR_STEP = 0.09  # distance of two rows of bars
+PAD = 0.12  # between the outermost lane and the names
+MOST_TICKS = 12
+AXIS_TITLE = "average rank (1 is best)"
+DOTTED_NOTE = "Dotted lines join only the models with a dot."
 FONT = "DejaVu Sans"  # comes with matplotlib, so that names have the same width everywhere
 GREY = "0.4"
-MARGIN = 0.08  # around everything, in inches
+MARGIN = 0.08  # around everything
 MEASURED = 720  # dots per inch at which the widths of names are taken
 
 
@@ -42,13 +49,15 @@ def cd_diagram(
     font_size: float = 9.0,
     dpi: int = 200,
     caption: bool = True,
+    longest_name: int | None = None,
 ) -> "Figure":
     """Draw a critical-difference diagram.
 
-    Rank 1, the best, is on the left. A thick bar joins models no two of which differ, and touches
-    no other model's line. Where models do not differ though one between them does, which tests of
-    single pairs can find, a dotted line has a dot on each of its members. Every pair that does
-    not differ is joined by a bar or has its dots on one line; no other pair is.
+    Rank 1, the best, is on the left. A thick bar spans from the first to the last rank of models
+    no two of which differ, and touches no other model's line. Where a bar could not say that -
+    because a model between them differs, which tests of single pairs can find, or because ranks
+    are too close to be told apart - a dotted line below has a dot on each of its members. Every
+    pair that does not differ is joined by a bar or has its dots on one line; no other pair is.
 
     Parameters
     ----------
@@ -64,6 +73,8 @@ def cd_diagram(
         Dots per inch of a PNG.
     caption : bool
         Whether to say below which test was done, on how many datasets, and what Friedman's says.
+    longest_name : int, optional
+        Letters of a name; longer ones are cut.
 
     Returns
     -------
@@ -87,31 +98,243 @@ def cd_diagram(
     if not font_size > 0:
         raise CoCoError(f"font_size must be a positive number of points, not {font_size!r}")
     layout = lay_out(comparison, axis_width=axis_width, row_step=1.6 * font_size / 72)
-    figure = _Drawing(comparison, layout, font_size, dpi).figure(
-        caption_lines(comparison, layout, about_test=caption)
-    )
+    lines = caption_lines(comparison, layout, about_test=caption)
+    figure = _Drawing(comparison, layout, font_size, dpi, longest_name).figure(lines)
     if target is not None:
-        import matplotlib as mpl  # noqa: PLC0415 - optional
-
-        suffix = target.suffix.lower()
-        with write_whole(target) as aside, mpl.rc_context(FIXED):
-            figure.savefig(aside, format=suffix[1:], dpi=dpi, metadata=NO_DATE[suffix])
+        with write_whole(target) as aside:
+            aside.write_bytes(figure_bytes(figure, target.suffix.lower(), dpi))
     return figure
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A group of models that do not differ.
+
+    Attributes
+    ----------
+    members : tuple of int
+        Places of the models, best first.
+    dotted : bool
+        Whether it joins the lanes that have a dot; else it spans ranks.
+    left, right, y : float
+        Where it is.
+    """
+
+    members: tuple[int, ...]
+    dotted: bool
+    left: float
+    right: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Positions of a diagram, in inches.
+
+    Attributes
+    ----------
+    width, unit : float
+        Length of the axis, and of one rank on it.
+    ticks : list of (x, rank)
+        Where the axis has numbers.
+    small_ticks : list of float
+        Where it has the ranks between them, if they are not too many.
+    starts, lanes : list of float
+        Where each model leaves the axis, and where its lane is.
+    parting : (float, float)
+        Between which heights lines go from their ranks to their lanes.
+    bars : list of Bar
+        Groups, without overlaps.
+    rows : list of float
+        Height at which each lane turns outwards.
+    n_left : int
+        How many models, the better ones, have their names on the left.
+    left, right : float
+        Where the names begin.
+    """
+
+    width: float
+    unit: float
+    ticks: list[tuple[float, int]]
+    small_ticks: list[float]
+    starts: list[float]
+    lanes: list[float]
+    parting: tuple[float, float]
+    bars: list[Bar]
+    rows: list[float]
+    n_left: int
+    left: float
+    right: float
+
+    def path(self, place: int) -> list[tuple[float, float]]:
+        """Return the line of a model: from its rank down to its lane and out to its name."""
+        start, lane, row = self.starts[place], self.lanes[place], self.rows[place]
+        above, below = self.parting
+        edge = self.left if place < self.n_left else self.right
+        return [(start, 0.0), (start, above), (lane, below), (lane, row), (edge, row)]
+
+
+def lay_out(comparison: Comparison, *, axis_width: float, row_step: float) -> Layout:
+    """Place axis, lines, bars and names.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What is to be shown.
+    axis_width : float
+        Length of the axis in inches; more if lanes or numbers need it.
+    row_step : float
+        Distance of two names on the same side.
+    """
+    if not axis_width > 0:
+        raise CoCoError(f"axis_width must be a positive number of inches, not {axis_width!r}")
+    k = comparison.n_models
+    labelled = rank_ticks(k)
+    closest = min(b - a for a, b in pairwise(labelled))
+    # Room for the lanes, and for numbers of three digits beside each other.
+    unit = max(axis_width, 1.25 * LANE * k) / (k - 1)
+    unit = max(unit, 1.5 * row_step / closest)
+    width = unit * (k - 1)
+    starts = [(rank - 1) * unit for rank in comparison.average_ranks]
+    lanes = spread(starts, LANE)
+    place = {model: number for number, model in enumerate(comparison.models)}
+    groups = [tuple(place[model] for model in clique) for clique in comparison.cliques]
+    on_ranks = [group for group in groups if _is_clear(group, starts)]
+    on_lanes = [group for group in groups if group not in on_ranks]
+    bars = _stack(on_ranks, starts, -0.14, dotted=False)
+    above = min([bar.y for bar in bars], default=0.02) - 0.06
+    below = above if np.allclose(starts, lanes, rtol=0, atol=1e-9) else above - FAN
+    bars += _stack(on_lanes, lanes, below - 0.1, dotted=True)
+    first_row = min([below, *(bar.y for bar in bars)]) - 0.16
+    return Layout(
+        width=width,
+        unit=unit,
+        ticks=[((rank - 1) * unit, rank) for rank in labelled],
+        small_ticks=[j * unit for j in range(k)] if unit > 0.1 else [],
+        starts=starts,
+        lanes=lanes,
+        parting=(above, below),
+        bars=bars,
+        rows=[first_row - row_step * min(j, k - 1 - j) for j in range(k)],
+        n_left=(k + 1) // 2,
+        left=min(0.0, lanes[0]) - PAD,
+        right=max(width, lanes[-1]) + PAD,
+    )
+
+
+def spread(positions: Sequence[float], gap: float) -> list[float]:
+    """Move sorted positions as little as possible so that neighbours are a gap apart.
+
+    Examples
+    --------
+    >>> from cocoloss.report.cd_diagram import spread
+    >>> [round(x, 2) for x in spread([1.0, 2.0, 2.0, 4.0], 0.5)]
+    [1.0, 1.75, 2.25, 4.0]
+    """
+    from sklearn.isotonic import isotonic_regression  # noqa: PLC0415 - heavy
+
+    # With y_j = x_j - j gap the wish is y_1 <= y_2 <= ..., and the least squares way is isotonic.
+    offsets = gap * np.arange(len(positions))
+    moved = isotonic_regression(np.asarray(positions, dtype=np.float64) - offsets) + offsets
+    return [float(x) for x in moved]
+
+
+def rank_ticks(k: int) -> list[int]:
+    """Return round ranks between 1 and k, few enough to be read, both ends among them.
+
+    Examples
+    --------
+    >>> from cocoloss.report.cd_diagram import rank_ticks
+    >>> rank_ticks(5), rank_ticks(20), rank_ticks(23)
+    ([1, 2, 3, 4, 5], [1, 5, 10, 15, 20], [1, 5, 10, 15, 20, 23])
+    """
+    if k <= MOST_TICKS:
+        return list(range(1, k + 1))
+    step = next(
+        s * 10**power for power in range(9) for s in (5, 10, 20) if k / (s * 10**power) < 10
+    )
+    round_ones = [rank for rank in range(step, k, step) if k - rank >= 0.6 * step]
+    return [1, *round_ones, k]
+
+
+def _is_clear(members: tuple[int, ...], starts: list[float]) -> bool:
+    """Say whether a bar over the ranks of models can be seen, and touches no other model."""
+    left, right = starts[members[0]], starts[members[-1]]
+    touched = [j for j, x in enumerate(starts) if left - NEAR <= x <= right + NEAR]
+    return right - left >= SHORTEST and touched == list(members)
+
+
+def _stack(
+    groups: list[tuple[int, ...]], positions: list[float], top: float, *, dotted: bool
+) -> list[Bar]:
+    """Give every group the highest row in which there is room for it."""
+    bars = []
+    ends: list[list[tuple[float, float]]] = []  # what is taken, row by row
+    for members in groups:
+        left, right = positions[members[0]], positions[members[-1]]
+        row = next(
+            (
+                number
+                for number, taken in enumerate(ends)
+                if all(right + LANE < a or b + LANE < left for a, b in taken)
+            ),
+            len(ends),
+        )
+        if row == len(ends):
+            ends.append([])
+        ends[row].append((left, right))
+        bars.append(Bar(members, dotted, left, right, top - BAR_STEP * row))
+    return bars
+
+
+def caption_lines(comparison: Comparison, layout: Layout, *, about_test: bool) -> list[str]:
+    """Return what is said below the diagram: how to read it, and which test was done."""
+    lines = [DOTTED_NOTE] if any(bar.dotted for bar in layout.bars) else []
+    if about_test:
+        test = {"nemenyi": "Nemenyi", "wilcoxon": "Wilcoxon-Holm"}[comparison.test]
+        lines.append(
+            f"{test}, alpha = {comparison.alpha:g}, {comparison.n_datasets} datasets; "
+            f"{comparison.describe_friedman()}"
+        )
+    return lines
+
+
+def diagram_note(comparison: Comparison) -> str:
+    """Return how to read the diagram, in words."""
+    layout = lay_out(comparison, axis_width=4.5, row_step=0.2)
+    joined = (
+        "A bar joins models that do not differ significantly."
+        if comparison.cliques
+        else "Every pair differs."
+    )
+    return " ".join([joined, *caption_lines(comparison, layout, about_test=True)]) + "."
+
+
+def diagram_label(comparison: Comparison) -> str:
+    """Return what the diagram shows, for those who cannot see it."""
+    ranks = ", ".join(f"{model} {rank:.2f}" for model, rank in comparison.average_ranks.items())
+    groups = "; ".join(", ".join(group) for group in comparison.cliques) or "none"
+    return f"Average ranks: {ranks}. Groups that do not differ: {groups}."
 
 
 class _Drawing:
     """Puts a layout on a matplotlib figure whose data coordinates are inches."""
 
-    def __init__(self, comparison: Comparison, layout: Layout, font_size: float, dpi: int) -> None:
+    def __init__(
+        self,
+        comparison: Comparison,
+        layout: Layout,
+        font_size: float,
+        dpi: int,
+        longest_name: int | None,
+    ) -> None:
         try:
             from matplotlib.backends import backend_agg  # noqa: PLC0415 - optional
             from matplotlib.font_manager import FontProperties  # noqa: PLC0415
         except ImportError as error:
-            raise CoCoError(
-                "drawing needs matplotlib; install it, or cocoloss[benchmark], or use "
-                "cd_diagram_tikz"
-            ) from error
+            raise CoCoError(NEEDS_MATPLOTLIB) from error
         self.comparison, self.layout, self.dpi = comparison, layout, dpi
+        self.longest_name = longest_name
         self.font = FontProperties(family=FONT, size=font_size)
         self.small = FontProperties(family=FONT, size=0.85 * font_size)
         self.line = font_size / 72  # height of a line of text
@@ -143,7 +366,7 @@ class _Drawing:
         self._bars(axes)
         for number, line in enumerate(caption):
             y = min(layout.rows) - 0.9 * self.line - 1.6 * self.line * (number + 0.5)
-            self._text(axes, left, y, line, ha="left", small=True)
+            self._text(axes, left, y, line, ha="left", small=True, gid=f"caption-{number}")
         return figure
 
     def _axis(self, axes: Any, ruler: float) -> None:
@@ -174,7 +397,7 @@ class _Drawing:
     def _bars(self, axes: Any) -> None:
         for number, bar in enumerate(self.layout.bars):
             ends = [(bar.left, bar.y), (bar.right, bar.y)]
-            if bar.whole:
+            if not bar.dotted:
                 self._draw(axes, ends, f"bar-{number}", width=3.0)
                 continue
             self._draw(axes, ends, f"dotted-{number}", width=1.0, linestyle=(0, (1, 1.5)))
@@ -186,9 +409,15 @@ class _Drawing:
         widest = max(map(len, ranks))
         texts = []
         for place, (model, rank) in enumerate(zip(self.comparison.models, ranks, strict=True)):
-            name, padded = one_line(model), rank.rjust(widest, "\N{FIGURE SPACE}")
+            name, padded = self._name(model), rank.rjust(widest, "\N{FIGURE SPACE}")
             texts.append(f"{name}  {rank}" if place < self.layout.n_left else f"{padded}  {name}")
         return texts
+
+    def _name(self, model: str) -> str:
+        """Return a name on one line, of what can be printed, cut if it is too long."""
+        name = " ".join("".join(c if c.isprintable() else " " for c in model).split())
+        most = self.longest_name
+        return name if most is None or len(name) <= most else name[: most - 1] + "…"
 
     def _width(self, text: str, *, small: bool = False) -> float:
         font = self.small if small else self.font
@@ -196,12 +425,21 @@ class _Drawing:
         return float(width) / MEASURED + 0.06
 
     def _text(
-        self, axes: Any, x: float, y: float, text: str, *, ha: str = "center", small: bool = False
+        self,
+        axes: Any,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        ha: str = "center",
+        small: bool = False,
+        gid: str | None = None,
     ) -> None:
         axes.text(
             *(x, y, text),
             ha=ha,
             va="center",
+            gid=gid,
             color=GREY if small else "black",
             fontproperties=self.small if small else self.font,
             parse_math=False,  # a dollar in a name is a dollar

@@ -7,10 +7,17 @@ computes, and nothing here knows a form.
 import hashlib
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from cocoloss.report.page import MISSING, Markup, significant
+from cocoloss.report.figures import SUFFIXES, figure_bytes
+from cocoloss.report.text import MISSING, significant
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,14 @@ class Cards:
 
     cards: tuple[tuple[str, str, str], ...]
 
+    def as_items(self) -> Items:
+        """Return them as sentences, for forms that have no cards."""
+        lines = (
+            f"{title}: {value}" + (f" ({note})" if note else "")
+            for title, value, note in self.cards
+        )
+        return Items(tuple(lines))
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -87,6 +102,27 @@ class Grid:
     sortable: bool = False
     drill: str = ""
 
+    def frame(self, write: Callable[[str], str], bold: str) -> "pd.DataFrame":
+        """Return it as a table of texts.
+
+        Parameters
+        ----------
+        write : function
+            That escapes a text.
+        bold : str
+            What stands out, with "{}" for the text.
+        """
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        rows = [
+            [
+                bold.format(write(cell.text)) if cell.best and cell.text else write(cell.text)
+                for cell in row
+            ]
+            for row in self.rows
+        ]
+        return pd.DataFrame(rows, columns=[write(column) for column in self.columns], dtype=object)
+
 
 @dataclass(frozen=True, eq=False)
 class Picture:
@@ -97,20 +133,29 @@ class Picture:
     name : str
         Of its files, without suffix.
     title, caption : str
-    inline : Markup
-        SVG for the page, in its colours.
-    files : dict of str to function
-        Suffix -> what gives the bytes: ".svg", ".png" and for some ".tex".
-    wide : bool
-        Whether it takes the whole width of a page.
+    draw : function
+        That gives a matplotlib figure; it is called once, if at all.
+    label : str
+        What it shows, for those who cannot see it; the title if left out.
+    draw_narrow : function, optional
+        That gives a figure for pages on small screens.
     """
 
     name: str
     title: str
-    inline: Markup
-    files: Mapping[str, Callable[[], bytes]]
+    draw: "Callable[[], Figure]"
     caption: str = ""
-    wide: bool = False
+    label: str = ""
+    draw_narrow: "Callable[[], Figure] | None" = None
+
+    @cached_property
+    def figure(self) -> "Figure":
+        """What is drawn."""
+        return self.draw()
+
+    def files(self) -> dict[str, bytes]:
+        """Return the content of its files, by their names."""
+        return {f"{self.name}{suffix}": figure_bytes(self.figure, suffix) for suffix in SUFFIXES}
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +202,8 @@ def flat(blocks: tuple[Block, ...]) -> list[Block]:
     return found
 
 
-def counted(n: int) -> Cell:
-    """Return a number of things as a cell."""
+def number_of(n: int) -> Cell:
+    """Return a number of things."""
     return Cell(f"{n:,}", float(n))
 
 
@@ -188,6 +233,40 @@ def p_value(value: float | None, alpha: float = 0.05) -> Cell:
         return Cell(MISSING)
     text = significant(value) if value >= 1e-300 else "<10⁻³⁰⁰"
     return Cell(text, float(value), value < alpha)
+
+
+def signed(value: float | None, digits: int) -> Cell:
+    """Return a number with its sign and so many decimal places; a dash if there is none.
+
+    Examples
+    --------
+    >>> [signed(value, 2).text for value in (0.5, -0.25, None)]
+    ['+0.50', '-0.25', '–']
+    """  # noqa: RUF002 - what a reader sees
+    if value is None or not math.isfinite(value):
+        return Cell(MISSING)
+    return Cell(f"{value:+.{digits}f}", float(value))
+
+
+def brief(value: float | None) -> Cell:
+    """Return a number with three significant digits; a dash if there is none."""
+    return Cell(significant(value), None if value is None or math.isnan(value) else float(value))
+
+
+def stand_out(cells: Sequence[Cell], *, higher_is_better: bool = True) -> list[Cell]:
+    """Return the cells with the best marked, and all that read the same.
+
+    Examples
+    --------
+    >>> [cell.best for cell in stand_out([fixed(x, 2) for x in (0.801, 0.799, 0.7)])]
+    [True, True, False]
+    """
+    values = [cell.value for cell in cells if cell.value is not None]
+    if not values:
+        return list(cells)
+    best = max(values) if higher_is_better else min(values)
+    text = next(cell.text for cell in cells if cell.value == best)
+    return [replace(cell, best=cell.text == text) for cell in cells]
 
 
 def slug(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A report as LaTeX: booktabs tables, and diagrams in the fonts of the document."""
+"""A report as LaTeX: booktabs tables, set by pandas, and drawings as PDF."""
 
 import re
 from itertools import pairwise
@@ -6,7 +6,6 @@ from itertools import pairwise
 from cocoloss.report.document import (
     Block,
     Cards,
-    Cell,
     Document,
     Grid,
     Heading,
@@ -51,7 +50,7 @@ PREAMBLE = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
 \IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}
 \usepackage[margin=2cm]{geometry}
-\usepackage{booktabs,longtable,graphicx,tikz}
+\usepackage{booktabs,longtable,graphicx}
 """
 # A letter that no font has would stop pdfLaTeX.
 UNKNOWN = (
@@ -104,53 +103,39 @@ def _block(block: Block, folder: str) -> str:
             made = rf"\{SECTIONS[block.level]}{{{escape(block.text)}}}"
         case Text():
             made = escape(block.text)
-        case Items():
-            made = _items([escape(item) for item in block.items])
         case Cards():
-            made = _items([_card(*each) for each in block.cards])
+            made = _block(block.as_items(), folder)
+        case Items():
+            lines = [rf"  \item {escape(item)}" for item in block.items]
+            made = "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
         case Grid():
             made = _grid(block)
-        case Picture() if block.files:
-            made = _picture(block, folder)
+        case Picture():
+            caption = escape(f"{block.title}. {block.caption}".strip())
+            path = f"{folder}/{block.name}.pdf"
+            drawing = rf"  {AT_MOST_A_LINE}\includegraphics{{{path}}}}}"
+            lines = [r"\begin{figure}[htbp]", r"  \centering", drawing]
+            made = "\n".join([*lines, rf"  \caption{{{caption}}}", r"\end{figure}"])
     return made
-
-
-def _card(title: str, value: str, note: str) -> str:
-    return escape(f"{title}: {value} ({note})" if note else f"{title}: {value}")
-
-
-def _items(items: list[str]) -> str:
-    lines = [rf"  \item {item}" for item in items]
-    return "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
-
-
-def _picture(picture: Picture, folder: str) -> str:
-    path = f"{folder}/{picture.name}"
-    if ".tex" in picture.files:
-        drawing = rf"{AT_MOST_A_LINE}\input{{{path}.tex}}}}"
-    else:
-        drawing = rf"\includegraphics[width=0.8\linewidth]{{{path}.png}}"
-    caption = escape(f"{picture.title}. {picture.caption}".strip())
-    lines = [r"\begin{figure}[htbp]", r"  \centering", f"  {drawing}"]
-    return "\n".join([*lines, rf"  \caption{{{caption}}}", r"\end{figure}"])
 
 
 def _grid(grid: Grid) -> str:
     shape = "l" * grid.n_names + "r" * (len(grid.columns) - grid.n_names)
     if grid.n_names > 2:  # the last of them are sentences
         shape = "l" * (grid.n_names - 1) + r"p{0.3\linewidth}" + shape[grid.n_names :]
-    header = " & ".join(_heading(column) for column in grid.columns) + r" \\"
-    rows = [" & ".join(map(_cell, row)) + r" \\" for row in grid.rows]
     caption = escape(". ".join(t.rstrip(".") for t in (grid.title, grid.caption) if t) + ".")
-    long = len(rows) > LONG
-    body = [r"\toprule", header, r"\midrule", *([r"\endhead"] if long else []), *rows]
-    if long:
+    frame = grid.frame(escape, r"\textbf{{{}}}")
+    frame.columns = [_heading(column) for column in grid.columns]
+    style = frame.style.hide(axis="index")
+    if len(grid.rows) > LONG:
         size = [size for least, size in SIZES.items() if len(grid.columns) >= least][:1]
-        table = [rf"\begin{{longtable}}{{{shape}}}", rf"\caption{{{caption}}}\\", *body]
-        return "\n".join(["{", *size, *table, r"\bottomrule", r"\end{longtable}", "}"])
-    table = [rf"\begin{{tabular}}{{{shape}}}", *body, r"\bottomrule", r"\end{tabular}"]
+        table = style.to_latex(
+            column_format=shape, hrules=True, caption=caption, environment="longtable"
+        )
+        return "\n".join(["{", *size, table.rstrip(), "}"])
+    table = style.to_latex(column_format=shape, hrules=True)
     top = [r"\begin{table}[htbp]", r"\centering", rf"\caption{{{caption}}}", AT_MOST_A_LINE + "%"]
-    return "\n".join([*top, *table, "}", r"\end{table}"])
+    return "\n".join([*top, table.rstrip(), "}", r"\end{table}"])
 
 
 def _heading(column: str) -> str:
@@ -162,8 +147,3 @@ def _heading(column: str) -> str:
     middle = min(range(1, len(words)), key=lambda k: abs(2 * cuts[k] - cuts[-1]))
     lines = [escape(" ".join(words[a:b])) for a, b in pairwise((0, middle, len(words)))]
     return r"\shortstack[r]{" + r"\\".join(lines) + "}"
-
-
-def _cell(cell: Cell) -> str:
-    text = escape(cell.text)
-    return rf"\textbf{{{text}}}" if cell.best and text else text

@@ -1,31 +1,52 @@
 """The run report: one HTML file that shows what a network has learnt, epoch by epoch.
 
-Every number was measured before, see :class:`cocoloss.recording.RunRecord`; here it is only laid
-out.
+Every number was measured before, see :class:`cocoloss.recording.RunRecord`. Here it is put into
+the order in which ``templates/run.html`` writes it and ``assets/run.js`` draws it.
 """
 
+import base64
+import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cocoloss._checks import counted
 from cocoloss.files import write_whole
+from cocoloss.json_text import json_value
 from cocoloss.recording import RunRecord
-from cocoloss.report import run_sections as sections
-from cocoloss.report.page import Markup, element, page, percent
+from cocoloss.recording.record import rounded
 from cocoloss.report.projection import Projection, project
-from cocoloss.report.run_columns import columns
-from cocoloss.report.run_curves import curves
-from cocoloss.report.run_data import run_data
-from cocoloss.report.run_heading import heading
-from cocoloss.report.run_movie import movie
-from cocoloss.report.run_scope import mark_alone, mark_together, titled, together
+from cocoloss.report.templates import render
+from cocoloss.report.text import visible
 
 STYLES = ("page.css", "run.css")
 SCRIPTS = (
     *("draw.js", "curves.js", "embedding.js", "reliability.js", "angles.js", "confusion.js"),
     "run.js",
 )
+BY_HEART = 0.1  # a gap between training and test rows that deserves a word
+FEW_TEST_ROWS = 5  # of a class: fewer say little about it
+OTHER_SHARES = 0.05  # a difference between class shares that is worth a word
+SPHERE_SEEN = 1.08  # a circle of so many times the picture's extent is hardly cut off
+
+MANY_CLASSES = 30  # more than this: the confusion matrix is a picture, angles a histogram
+ROOMY = 4  # up to so many classes make a large confusion matrix
+DENSE = 14  # more classes than this make a small confusion matrix
+UPRIGHT = 6  # more classes than this, or longer names of more than a few, are written upwards
+SHORT_NAME = 10  # characters
+MISTAKES = 6  # how many kinds of mistakes are listed
+
+FOLDED = 12  # more columns than this: a list is folded
+FEW_COLUMNS = 3  # up to so many left out for one reason come first, and the reason after
+PLURALS = {"category": "categories"}
+
+FURTHEST = 4.0  # in widths of the picture: coordinates beyond are cut off, for nobody sees them
+LARGEST = 32767
+NOTHING = -32768  # a coordinate that is not a number
 
 
 def write_run_report(record: RunRecord, path: str | os.PathLike[str]) -> Path:
@@ -67,74 +88,273 @@ def write_run_report(record: RunRecord, path: str | os.PathLike[str]) -> Path:
 
 def run_report(record: RunRecord) -> str:
     """Return the report of a run as HTML."""
-    projection = project(record)
+    view = project(record)
     on = f" on {record.data_name}" if record.data_name else ""
-    one, all_of_them = mark_alone(record), mark_together(record)
-    body = [
-        element("header", heading(record)),
-        *_section("The embedding, epoch by epoch", _what_is_seen(record, projection), one),
-        movie(record, projection),
-        *_section("Learning", _learning(record), one),
-        element("div", curves(record), class_="grid"),
-        *_section("Test rows", _testing(record), all_of_them),
-        element("div", sections.confusion(record), sections.reliability(record), class_="grid"),
-        element("h2", "Classes"),
-        element("div", sections.classes(record), sections.angles(record), class_="grid wide"),
-        element("h2", "Columns"),
-        columns(record),
-        element("h2", "How it was made"),
-        sections.making(record),
-    ]
-    return page(
-        f"{record.model}{on}",
-        body,
+    several = record.n_members > 1
+    return render(
+        "run.html",
+        title=f"{record.model}{on}",
         styles=STYLES,
         scripts=SCRIPTS,
-        data=run_data(record, projection),
+        data=script_data(record, view),
+        record=record,
+        view=view,
+        # Whose numbers a part of the page shows. The model is all networks together; what is
+        # looked into, epoch by epoch, is the first. Nobody must take one for the other.
+        together=several and {"kind": "together", "text": f"all {record.n_members} networks"},
+        alone=several and {"kind": "alone", "text": f"network 1 of {record.n_members}"},
+        guessing=_may_be_guessing(record),
+        rarest=_rarest_class(record),
+        by_heart=record.train_balanced_accuracy - record.balanced_accuracy > BY_HEART,
+        guessing_loss=-(record.test_counts @ np.log(record.prior)) / record.test_counts.sum(),
+        calibration_error=record.reliability.error if record.reliability else math.nan,
+        test_dispersity=float(record.measures["test_dispersity"][record.kept]),
+        dispersity=float(record.measures["dispersity"][record.kept]),
+        epoch=int(record.epochs[record.kept]),
+        simplex=record.centred or _is_simplex(record.target),
+        sphere_beyond=view.radius is not None and view.radius * SPHERE_SEEN > view.extent,
+        split=np.isfinite(record.measures["loss"]).any(),
+        linear=np.isfinite(record.measures["nc3"]).any(),
+        n_seen=int(record.is_test.sum()),
+        confusion=_confusion(record),
+        mistakes=_mistakes(record),
+        reliability=_reliability(record),
+        at_prior=record.reliability_at_prior if prior_differs(record) else None,
+        classes=_classes(record),
+        n_untested=int(np.sum(record.test_counts == 0)),
+        means=_means(record),
+        by_rows=record.n_classes <= MANY_CLASSES,
+        common_angle=common_angle(record),
+        columns=_columns(record),
+        arguments=sorted(record.arguments.items(), key=lambda item: item[0] not in record.changed),
     )
 
 
-def _section(title: str, about: str, mark: Markup | None) -> list[Markup]:
-    return [element("h2", titled(title, mark)), element("p", about, class_="about")]
+# The heading: how the model does on rows that it has never seen.
 
 
-def _what_is_seen(record: RunRecord, projection: Projection) -> str:
-    q = record.embedding_dim
-    if projection.kind == "line":
-        text = "The embedding has one dimension; rows are spread sideways only to be seen."
-    elif projection.kind == "plane":
-        text = "The embedding has two dimensions and is drawn as it is."
-    else:
-        text = (
-            f"The embedding has {q} dimensions. All epochs are seen in one plane, in which the "
-            f"closest two classes end up farthest apart; {percent(projection.share)} of the "
-            f"variance lies in it."
-        )
-    if record.target is not None:
-        shape = "simplex" if record.centred or _is_simplex(record) else "target"
-        text += f" Diamonds are the corners of the {shape}, turned to fit the class means."
-    if projection.radius is not None:
-        text += " The circle has radius 1." if q == 2 else " The circle is the unit sphere."
-    return text
+def _may_be_guessing(record: RunRecord) -> bool:
+    """Say whether balanced accuracy is within two standard errors of guessing."""
+    counts = record.test_counts
+    recall = np.diagonal(record.confusion)[counts > 0] / counts[counts > 0]
+    spread = np.sqrt(np.sum(recall * (1 - recall) / counts[counts > 0])) / len(recall)
+    return bool(record.balanced_accuracy - 2 * spread <= 1 / record.n_classes)
 
 
-def _is_simplex(record: RunRecord) -> bool:
+def _rarest_class(record: RunRecord) -> dict[str, str] | None:
+    """Return the class with fewest test rows, if they are too few to say much."""
+    tested = np.where(record.test_counts > 0, record.test_counts, record.n_test)
+    rarest = int(tested.argmin())
+    if tested[rarest] >= FEW_TEST_ROWS:
+        return None
+    rows = "one test row" if tested[rarest] == 1 else f"{tested[rarest]} test rows"
+    return {"name": record.class_names[rarest], "rows": rows}
+
+
+# The test rows and the classes.
+
+
+def _confusion(record: RunRecord) -> dict[str, Any]:
+    """Return how the confusion matrix is written; without cells it is a picture."""
     C = record.n_classes
-    simplex = np.eye(C) * C / (C - 1) - 1 / (C - 1)
-    return record.target is not None and bool(np.allclose(record.target, simplex, atol=1e-5))
+    longest = max(map(len, record.class_names))
+    counts = [] if C > MANY_CLASSES else record.confusion.tolist()
+    return {
+        "size": "roomy" if C <= ROOMY else "dense" if C > DENSE else "even",
+        "upright": C > UPRIGHT or (C > ROOMY and longest > SHORT_NAME),
+        "cells": [
+            [
+                (count, _shade(count, int(record.test_counts[true]), right=true == predicted))
+                for predicted, count in enumerate(row)
+            ]
+            for true, row in enumerate(counts)
+        ],
+    }
 
 
-def _learning(record: RunRecord) -> str:
-    text = (
-        "Click or drag in a picture to choose the epoch; the dashed line is the one that was kept"
-    )
-    if record.kept < len(record.epochs) - 1:
-        return f"{text}: the best by rows held out of training."
-    return f"{text}, the last."
+def _shade(count: int, total: int, *, right: bool) -> str:
+    """Return the style of a cell: the share of its row in tenths."""
+    if not count:
+        return "zero"
+    return f"{'right' if right else 'wrong'} s{math.ceil(10 * count / max(1, total))}"
 
 
-def _testing(record: RunRecord) -> str:
-    return (
-        f"What {together(record)} {'say' if record.n_members > 1 else 'says'} of the "
-        f"{record.n_test:,} rows that were kept apart."
-    )
+def _mistakes(record: RunRecord) -> list[dict[str, Any]]:
+    """Return the most frequent mistakes."""
+    wrong = record.confusion.copy()
+    np.fill_diagonal(wrong, 0)
+    order = np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES]
+    pairs = zip(*np.unravel_index(order, wrong.shape), strict=True)
+    return [
+        {
+            "true": record.class_names[a],
+            "predicted": record.class_names[b],
+            "count": int(wrong[a, b]),
+            "share": wrong[a, b] / record.test_counts[a],
+        }
+        for a, b in pairs
+        if wrong[a, b]
+    ]
+
+
+def _reliability(record: RunRecord) -> list[dict[str, Any]]:
+    """Return the bins of the reliability curve that hold rows; none without probabilities."""
+    curve = record.reliability
+    if curve is None:
+        return []
+    return [
+        {
+            "range": f"{curve.edges[b]:.0%} to {curve.edges[b + 1]:.0%}",
+            "count": int(curve.counts[b]),
+            "confidence": curve.confidence[b],
+            "accuracy": curve.accuracy[b],
+        }
+        for b in np.flatnonzero(curve.counts)
+    ]
+
+
+def prior_differs(record: RunRecord) -> bool:
+    """Say whether the predictions are meant for other class shares than the test rows have."""
+    share = record.test_counts / record.test_counts.sum()
+    return bool(np.abs(share - record.prior).max() > OTHER_SHARES)
+
+
+def _classes(record: RunRecord) -> list[dict[str, Any]]:
+    """Return how many rows each class has, and how well it is told."""
+    right = np.diagonal(record.confusion)
+    predicted = record.confusion.sum(axis=0)
+    return [
+        {
+            "c": c,
+            "n_train": int(record.train_counts[c]),
+            "n_test": int(record.test_counts[c]),
+            "recall": right[c] / record.test_counts[c] if record.test_counts[c] else None,
+            "precision": right[c] / predicted[c] if predicted[c] else None,
+        }
+        for c in range(record.n_classes)
+    ]
+
+
+def _means(record: RunRecord) -> list[dict[str, Any]]:
+    """Return norm and nearest neighbour of each class mean of the kept network."""
+    rows: list[dict[str, Any]] = []
+    for c, angles in enumerate(record.angles(record.kept)):
+        norm = np.linalg.norm(record.class_means[record.kept, c])
+        nearest = int(np.nanargmin(angles)) if np.isfinite(angles).any() else None
+        angle = None if nearest is None else angles[nearest]
+        rows.append({"c": c, "norm": f"{norm:.2f}", "nearest": nearest, "angle": angle})
+    return rows
+
+
+def common_angle(record: RunRecord) -> float | None:
+    """Return the target angle in degrees if all pairs of classes share it."""
+    angles = record.target_angles()
+    if angles is None:
+        return None
+    pairs = angles[~np.eye(record.n_classes, dtype=bool)]
+    return float(pairs[0]) if np.ptp(pairs) < 1e-3 else None
+
+
+def _is_simplex(gram: NDArray[np.float64] | None) -> bool:
+    if gram is None:
+        return False
+    C = len(gram)
+    return bool(np.allclose(gram, np.eye(C) * C / (C - 1) - 1 / (C - 1), atol=1e-5))
+
+
+# The columns of the table.
+
+
+def _columns(record: RunRecord) -> dict[str, Any]:
+    """Return the columns in groups: those in use by kind, others by why they were left out."""
+    kinds, dropped = record.column_kinds, record.dropped_columns
+    total = len(kinds) + len(dropped)
+    n_gaps = sum(record.column_gaps.values())
+    return {
+        "how_many": f"{len(kinds):,} of {total:,}" if dropped else f"All {total:,}",
+        "used": [
+            {
+                "title": counted(len(names), kind, PLURALS.get(kind, "")),
+                "columns": [{"name": name, "note": _column_note(record, name)} for name in names],
+            }
+            for kind, names in _grouped(kinds).items()
+        ],
+        "used_folded": len(kinds) > FOLDED,
+        "dropped": [
+            {
+                "reason": reason,
+                "columns": [{"name": name, "note": ""} for name in names],
+                "few": len(names) <= FEW_COLUMNS,
+            }
+            for reason, names in _grouped(dropped).items()
+        ],
+        "dropped_folded": len(dropped) > FOLDED,
+        "n_gaps": n_gaps,
+        "gap_share": n_gaps / max(1, len(kinds) * (record.n_train + record.n_test)),
+    }
+
+
+def _column_note(record: RunRecord, column: str) -> str:
+    """Return how a column is written or encoded, and how many gaps it has."""
+    gaps = record.column_gaps.get(column, 0)
+    notes = [record.column_notes.get(column, ""), counted(gaps, "gap") if gaps else ""]
+    return ", ".join(filter(None, notes))
+
+
+def _grouped(kinds: Mapping[str, str]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for column, kind in kinds.items():
+        groups.setdefault(kind, []).append(column)
+    return groups
+
+
+# What the scripts get.
+
+
+def script_data(record: RunRecord, view: Projection) -> dict[str, Any]:
+    """Return the data of the scripts: numbers, and coordinates in 16 bits each."""
+    many = record.n_classes > MANY_CLASSES
+    snapshots = [record.kept] if many else range(len(record.epochs))
+    cells = np.argwhere(record.confusion) if many else ()
+    scale = FURTHEST * view.extent / LARGEST
+    data = {
+        "classes": [visible(name) for name in record.class_names],
+        "epochs": record.epochs,
+        "kept": record.kept,
+        "normalized": record.normalized,
+        "members": record.n_members,
+        "together": record.balanced_accuracy,
+        "measures": record.measures,
+        "loss_curve": record.loss_curve,
+        "labels": record.labels,
+        "tests": record.is_test.astype(int),
+        "predicted": record.predicted,
+        "reliability": record.reliability,
+        "reliability_at_prior": record.reliability_at_prior if prior_differs(record) else None,
+        "angles": [np.round(record.angles(s), 1) for s in snapshots],
+        "angles_by_rows": not many,
+        "target_angles": None if many else record.target_angles(),
+        "confusion_cells": [[a, b, record.confusion[a, b]] for a, b in cells],
+        "test_counts": record.test_counts,
+    }
+    exact = {
+        "common_angle": common_angle(record),
+        "view": {
+            "kind": view.kind,
+            "dims": view.points.shape[2],
+            "points": _as_text(view.points / scale),
+            "means": _as_text(view.means / scale),
+            "scale": scale,
+            "target": json_value(view.target, number=rounded),
+            "radius": view.radius,
+            "extent": view.extent,
+        },
+    }
+    return {**json_value(data, number=rounded), **exact}
+
+
+def _as_text(values: NDArray[np.float64]) -> str:
+    """Return numbers as 16-bit integers, little end first, in base64."""
+    integers = np.round(np.clip(np.nan_to_num(values), -LARGEST, LARGEST))
+    integers[~np.isfinite(values)] = NOTHING
+    return base64.b64encode(integers.astype("<i2").tobytes()).decode()

@@ -1,15 +1,21 @@
-"""Which classifier is better, over folds and over datasets: tables in, results out."""
+"""Which classifier is better, over folds and over datasets: scores in, results out.
+
+It knows nothing of how scores came about, prints nothing and draws nothing.
+"""
 
 from cocoloss.stats.bayes import Practical, bayesian_correlated_t, bayesian_signed_rank
-from cocoloss.stats.cliques import cliques
-from cocoloss.stats.compare import compare
-from cocoloss.stats.comparison import Comparison
+from cocoloss.stats.comparison import Comparison, compare
 from cocoloss.stats.friedman import Friedman, critical_distance, friedman, nemenyi
-from cocoloss.stats.missing import CompleteTable, complete
-from cocoloss.stats.pairwise import CorrectedT, corrected_t, holm, pairwise_p_values
-from cocoloss.stats.ranks import rank_models, significance_ranks
-from cocoloss.stats.tables import ScoreTable, read_scores
-from cocoloss.stats.wilcoxon import SignedRank, wilcoxon_paired
+from cocoloss.stats.pairwise import (
+    CorrectedT,
+    SignedRank,
+    corrected_t,
+    holm,
+    pairwise_p_values,
+    wilcoxon_paired,
+)
+from cocoloss.stats.ranks import cliques, rank_models, significance_ranks
+from cocoloss.stats.score_table import CompleteTable, ScoreTable, complete, read_scores
 
 __all__ = [
     "Comparison",

@@ -1,6 +1,5 @@
 """What every test asks of scores: real numbers, paired, and equal where only rounding differs."""
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,6 @@ Floats = NDArray[np.float64]
 DIGITS = 12  # scores that agree in so many digits are equal: 0.9 - 0.8 ties with 0.8 - 0.7
 DECIMALS = (-300, 340)  # of the largest and of the least float in so many digits
 IN_ONE_STEP = 280  # decimals for which 10**decimals is within the range of a float
-
-
-def check_share(value: object, name: str) -> float:
-    """Return a number strictly between 0 and 1: a significance level, a share of the rows."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise CoCoError(f"{name} must be a number between 0 and 1, not {value!r}")
-    return float(value)
 
 
 def check_matrix(values: Any, name: str, *, rows: str) -> Floats:

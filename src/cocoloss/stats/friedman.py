@@ -8,9 +8,9 @@ import numpy as np
 from scipy.special import chdtrc, fdtrc, gammaln, log_ndtr
 from scipy.stats import rankdata, studentized_range
 
-from cocoloss._checks import as_float_array, check_integer
+from cocoloss._checks import as_float_array, check_integer, check_share
 from cocoloss.exceptions import CoCoError
-from cocoloss.stats._scores import Floats, check_matrix, check_share
+from cocoloss.stats._scores import Floats, check_matrix
 
 # Nodes over which the density of the best of k normal variables is integrated. Below -9 and
 # above 16 it is nothing, for any k that fits into memory.

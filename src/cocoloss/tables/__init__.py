@@ -1,26 +1,44 @@
-"""Tables: read from any file, written whole, fetched from sources, dealt into folds."""
+"""Tables: read from files of many formats, written, fetched from sources, dealt into folds.
 
-from cocoloss.tables.cache import FileCache, default_cache_folder
-from cocoloss.tables.folders import FolderSource
-from cocoloss.tables.openml import OpenMLSource, SuiteEntry, suite_entries
-from cocoloss.tables.reading import Writing, find_writing, iter_tables, read_table
-from cocoloss.tables.sources import (
-    BundledSource,
-    FileSource,
-    Source,
-    TableCheck,
-    check_tables,
-    load_source,
-)
-from cocoloss.tables.splits import Fold, cap_rows, named_seed, stratified_folds
-from cocoloss.tables.table import Table, make_table
-from cocoloss.tables.target import split_target
-from cocoloss.tables.verbatim import iter_columns
-from cocoloss.tables.writing import check_suffix, write_table
+What a column means to a model (its kind, its scale) is for :mod:`cocoloss.columns` to say.
+
+Names are loaded when they are first used: who predicts needs no sources.
+"""
+
+from typing import TYPE_CHECKING
+
+from cocoloss._late import late_names
+
+if TYPE_CHECKING:
+    from cocoloss.tables.formats import check_suffix
+    from cocoloss.tables.sources import (
+        BundledSource,
+        FileSource,
+        FolderSource,
+        OpenMLSource,
+        Source,
+        SuiteEntry,
+        TableCheck,
+        check_tables,
+        load_source,
+        suite_entries,
+    )
+    from cocoloss.tables.splits import Fold, cap_rows, named_seed, stratified_folds
+    from cocoloss.tables.table import Table, make_table
+    from cocoloss.tables.table_file import (
+        TableFile,
+        Writing,
+        find_writing,
+        iter_columns,
+        iter_tables,
+        open_table,
+        read_table,
+        write_table,
+    )
+    from cocoloss.tables.target import split_target
 
 __all__ = [
     "BundledSource",
-    "FileCache",
     "FileSource",
     "Fold",
     "FolderSource",
@@ -29,20 +47,53 @@ __all__ = [
     "SuiteEntry",
     "Table",
     "TableCheck",
+    "TableFile",
     "Writing",
     "cap_rows",
     "check_suffix",
     "check_tables",
-    "default_cache_folder",
     "find_writing",
     "iter_columns",
     "iter_tables",
     "load_source",
     "make_table",
     "named_seed",
+    "open_table",
     "read_table",
     "split_target",
     "stratified_folds",
     "suite_entries",
     "write_table",
 ]
+
+__getattr__, __dir__ = late_names(
+    __name__,
+    {
+        "cocoloss.tables.formats": ["check_suffix"],
+        "cocoloss.tables.sources": [
+            "BundledSource",
+            "FileSource",
+            "FolderSource",
+            "OpenMLSource",
+            "Source",
+            "SuiteEntry",
+            "TableCheck",
+            "check_tables",
+            "load_source",
+            "suite_entries",
+        ],
+        "cocoloss.tables.splits": ["Fold", "cap_rows", "named_seed", "stratified_folds"],
+        "cocoloss.tables.table": ["Table", "make_table"],
+        "cocoloss.tables.table_file": [
+            "TableFile",
+            "Writing",
+            "find_writing",
+            "iter_columns",
+            "iter_tables",
+            "open_table",
+            "read_table",
+            "write_table",
+        ],
+        "cocoloss.tables.target": ["split_target"],
+    },
+)

@@ -1,43 +1,56 @@
-"""How a delimited file is written: its separator, its header, its decimal mark.
+"""How a delimited file is written: its separator and its header, found from its beginning.
 
 ``csv.Sniffer`` is not used: it counts characters inside quoted fields and takes letters for
 separators. Here the beginning of the file is parsed under each candidate, and the one that gives
-even rows wins.
+even rows wins. What the cells mean is not this file's business.
 """
 
+import csv
 import re
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import NamedTuple
 
 from cocoloss._checks import listed
 from cocoloss.exceptions import CoCoError
-from cocoloss.tables.commas import decimal_of, is_comma_number
-from cocoloss.tables.records import WHITESPACE, Record, check_widths, sample_records
+from cocoloss.number_text import COMMA, has_decimal, split_unit
+from cocoloss.tables.formats import TextSource
 
+WHITESPACE = r"\s+"  # as pandas spells it
 SEPARATORS = ["\t", ",", ";", "|", WHITESPACE]  # the first of equals wins
 UNUSUAL = [":", "^", "~", "!", "\x01", "\x1f"]  # to name in a message, not to guess
 SPOKEN = {"\t": "tab", WHITESPACE: "white space", "\x01": r"\x01", "\x1f": r"\x1f"}
 
-# What pandas takes for a gap, and the mark of ARFF and the UCI repository.
-MISSING = (
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "?"),
-)
-
+ENOUGH_BYTES = 1 << 16  # of a file show how it is written
+MOST_BYTES = 1 << 23  # are looked at, however long the lines
 ENOUGH_LINES = 100  # to tell the separator
 EVEN_ENOUGH = 0.5  # share of rows of the usual width, below which a separator is out
 MOST_WORDS = 4  # in the cells of a table that has one column
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 OTHER_SEPARATOR = re.compile(r"[\t,;|]")
+TOKEN = re.compile(r'"((?:[^"]|"")*)"|(\S+)')
+
+
+class Sample(NamedTuple):
+    """The beginning of a text, and whether that is all of it."""
+
+    text: str
+    is_whole: bool
+
+
+class Row(NamedTuple):
+    """The cells of a row, and the line of the file in which it ends."""
+
+    line: int
+    cells: list[str]
 
 
 @dataclass(frozen=True)
 class Dialect:
-    r"""How to read a delimited file.
+    r"""How a delimited file is written.
 
     Attributes
     ----------
@@ -47,35 +60,50 @@ class Dialect:
         The columns.
     header : bool
         Whether the first row holds the names.
-    decimal : {".", ","}
-        The decimal mark.
     skip_spaces : bool
         Whether every separator is followed by spaces that mean nothing.
-    decimal_is_known : bool
-        Whether the user told the decimal mark, or the columns agree on it.
-    codes : tuple of str
-        Columns of digits of which some begin with 0, as postcodes and identifiers do.
+    returns : bool
+        Whether lines end in ``\r`` alone.
+    may_have_commas : bool
+        Whether a cell may hold a comma.
+    sample : list of list of str
+        The cells of the first rows below the header.
+    sample_is_whole : bool
+        Whether these are all rows of the file.
     """
 
     separator: str
     names: tuple[str, ...]
     header: bool
-    decimal: str
     skip_spaces: bool
-    decimal_is_known: bool
-    codes: tuple[str, ...] = ()
+    returns: bool
+    may_have_commas: bool
+    sample: list[list[str]] = field(repr=False, compare=False)
+    sample_is_whole: bool
+
+    def columns(self, missing: Collection[str]) -> Iterator[tuple[str, list[str]]]:
+        """Give each column with those of its cells in the sample that hold something."""
+        for j, name in enumerate(self.names):
+            cells = (row[j].strip() for row in self.sample)
+            yield name, [cell for cell in cells if cell not in missing]
+
+
+def read_sample(source: TextSource) -> Sample:
+    """Return the beginning of a file: 64 kB, or more until it has some lines."""
+    parts: list[str] = []
+    size = lines = 0
+    while size < ENOUGH_BYTES or (lines < 10 and size < MOST_BYTES):
+        part = source.read(ENOUGH_BYTES).decode()
+        if not part:
+            return Sample("".join(parts), is_whole=True)
+        parts.append(part)
+        size += len(part)
+        lines += part.count("\n") + part.count("\r")
+    return Sample("".join(parts), is_whole=not source.read(1))
 
 
 def find_dialect(
-    path: object,
-    sample: str,
-    *,
-    whole: bool,
-    separator: str | None = None,
-    header: bool | str = "auto",
-    decimal: str | None = None,
-    missing: Collection[str] = MISSING,
-    text: Collection[str] = (),
+    path: object, sample: Sample, *, separator: str | None = None, header: bool | str = "auto"
 ) -> Dialect:
     r"""Find how a file is written from its beginning.
 
@@ -83,12 +111,10 @@ def find_dialect(
     ----------
     path : object
         Its name, for the messages.
-    sample : str
-        The beginning of the file.
-    whole : bool
-        Whether that is all of it; if not, the last row is left out.
-    separator, header, decimal, missing, text
-        What the user knows; see :func:`cocoloss.tables.read_table`.
+    sample : Sample
+        The beginning of the file. If that is not all of it, its last row is left out.
+    separator, header
+        What the user knows; see :func:`cocoloss.tables.open_table`.
 
     Raises
     ------
@@ -97,38 +123,77 @@ def find_dialect(
 
     Examples
     --------
-    >>> found = find_dialect("a.csv", 'a;b\n1,5;"x;y"\n2,5;z\n', whole=True)
-    >>> found.separator, found.names, found.decimal
-    (';', ('a', 'b'), ',')
+    >>> found = find_dialect("a.csv", Sample('a;b\n1,5;"x;y"\n2,5;z\n', is_whole=True))
+    >>> found.separator, found.names
+    (';', ('a', 'b'))
     """
     if separator is None:
-        separator = _find_separator(path, sample, whole=whole)
+        separator = _find_separator(path, sample)
     else:
-        separator = _check_separator(path, separator, sample, whole=whole)
-    skip_spaces = _spaces_follow(sample_records(sample, separator, whole=whole, skip_spaces=False))
-    rows = sample_records(sample, separator, whole=whole, skip_spaces=skip_spaces)
+        separator = _check_separator(path, separator, sample)
+    skip_spaces = _spaces_follow(_sample_rows(sample, separator, skip_spaces=False))
+    rows = _sample_rows(sample, separator, skip_spaces=skip_spaces)
     if not rows:
-        raise CoCoError(f"{path} has no complete row in its first {len(sample)} characters")
+        raise CoCoError(f"{path} has no complete row in its first {len(sample.text)} characters")
     has_header = _check_header(path, header, rows[0].cells)
     names = _names(path, rows[0].cells, has_header=has_header)
     check_widths(path, rows, len(names))
-    body = rows[1:] if has_header else rows
-    if not body and whole:
+    body = [row.cells for row in (rows[1:] if has_header else rows)]
+    if not body and sample.is_whole:
         raise CoCoError(f"{path} has a header but no rows")
-    columns = {n: _cells_of(j, body, missing) for j, n in enumerate(names) if n not in text}
-    if decimal is None:
-        decimal = decimal_of(columns.values(), has_commas=separator != "," or '"' in sample)
-    elif decimal not in {".", ","}:
-        raise CoCoError(f"decimal must be '.' or ',', not {decimal!r}")
-    codes = tuple(name for name, cells in columns.items() if _are_codes(cells))
     return Dialect(
-        separator, names, has_header, decimal or ".", skip_spaces, decimal is not None, codes
+        separator,
+        names,
+        has_header,
+        skip_spaces,
+        returns="\r" in sample.text and "\n" not in sample.text,
+        may_have_commas=separator != "," or '"' in sample.text,
+        sample=body,
+        sample_is_whole=sample.is_whole,
     )
 
 
-def spoken(separator: str) -> str:
-    """Return a separator as a message names it."""
-    return SPOKEN.get(separator, repr(separator))
+def iter_rows(lines: Iterable[str], separator: str, *, skip_spaces: bool = False) -> Iterator[Row]:
+    r"""Give the rows of a delimited text one by one, empty lines left out.
+
+    Slow, but each row has its line in the file.
+
+    Examples
+    --------
+    >>> [row.cells for row in iter_rows(['a,"b\n', 'c"\n', '\n', '1,2\n'], ",")]
+    [['a', 'b\nc'], ['1', '2']]
+    """
+    if separator == WHITESPACE:
+        for number, line in enumerate(lines, start=1):
+            cells = [
+                quoted.replace('""', '"') if quoted else bare
+                for quoted, bare in TOKEN.findall(line)
+            ]
+            if cells:
+                yield Row(number, cells)
+        return
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=skip_spaces)
+    for cells in reader:
+        if len(cells) > 1 or (cells and cells[0].strip()):
+            yield Row(reader.line_num, cells)
+
+
+def check_widths(path: object, rows: Iterable[Row], n_columns: int) -> None:
+    """Say which row, if any, has more or fewer cells than there are columns."""
+    for row in rows:
+        if len(row.cells) != n_columns:
+            cells = "1 cell" if len(row.cells) == 1 else f"{len(row.cells)} cells"
+            raise CoCoError(
+                f"{path}, line {row.line}: {cells} where the first row has {n_columns}; "
+                f"mend the line, or put cells that hold the separator into quotes"
+            )
+
+
+def check_distinct(path: object, names: list[str]) -> None:
+    """Say which names, if any, several columns have."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise CoCoError(f"{path} has several columns named {listed(repeated)}; rename them")
 
 
 class _Score(NamedTuple):
@@ -140,8 +205,8 @@ class _Score(NamedTuple):
     width: int
 
 
-def _score(start: str, separator: str, *, whole: bool) -> _Score | None:
-    rows = sample_records(start, separator, whole=whole, skip_spaces=True)
+def _score(sample: Sample, separator: str) -> _Score | None:
+    rows = _sample_rows(sample, separator, skip_spaces=True)
     if not rows:
         return None
     widths = Counter(len(row.cells) for row in rows)
@@ -156,36 +221,28 @@ def _score(start: str, separator: str, *, whole: bool) -> _Score | None:
 
 def _is_clean(cell: str, separator: str) -> bool:
     """Tell whether a cell could not be cut further by another separator."""
-    cell = cell.strip()
-    if separator != "," and is_comma_number(cell):
+    if not OTHER_SEPARATOR.search(cell.strip()):
         return True
-    return not OTHER_SEPARATOR.search(cell)
+    digits = split_unit(cell)[1]
+    return separator != "," and "," in digits and has_decimal(digits, COMMA)
 
 
-def _first_lines(sample: str) -> str:
-    """Return the beginning of a sample: some lines tell the separator as well as many."""
-    ends = re.finditer(r"\r\n?|\n", sample)
-    last = next(islice(ends, ENOUGH_LINES - 1, None), None)
-    return sample if last is None else sample[: last.end()]
-
-
-def _find_separator(path: object, sample: str, *, whole: bool) -> str:
+def _find_separator(path: object, sample: Sample) -> str:
     start = _first_lines(sample)
-    whole = whole and len(start) == len(sample)
     scores = {
         candidate: score
         for candidate in SEPARATORS
-        if (score := _score(start, candidate, whole=whole)) is not None
+        if (score := _score(start, candidate)) is not None
     }
     if scores:
         return max(scores, key=lambda candidate: scores[candidate])
-    lines = [line for line in start.splitlines() if line.strip()]
     for candidate in UNUSUAL:
-        if _score(start, candidate, whole=whole) is not None:
+        if _score(start, candidate) is not None:
             raise CoCoError(
                 f"{path}: no comma, semicolon, tab, bar or space splits its rows; it looks "
-                f"separated by {spoken(candidate)}, say separator={candidate!r} if so"
+                f"separated by {_spoken(candidate)}, set separator to {candidate!r} if so"
             )
+    lines = [line for line in start.text.splitlines() if line.strip()]
     if any(OTHER_SEPARATOR.search(line) or len(line.split()) > MOST_WORDS for line in lines):
         raise CoCoError(
             f"{path} does not look like a table: no comma, semicolon, tab, bar or space splits "
@@ -194,7 +251,7 @@ def _find_separator(path: object, sample: str, *, whole: bool) -> str:
     return ","  # one column
 
 
-def _check_separator(path: object, separator: str, sample: str, *, whole: bool) -> str:
+def _check_separator(path: object, separator: str, sample: Sample) -> str:
     separator = {"tab": "\t", r"\t": "\t", " ": WHITESPACE, "space": WHITESPACE}.get(
         separator, separator
     )
@@ -202,18 +259,43 @@ def _check_separator(path: object, separator: str, sample: str, *, whole: bool) 
         raise CoCoError(f"separator must be one character, 'tab' or 'space', not {separator!r}")
     if separator != WHITESPACE and not separator.isascii():
         raise CoCoError(f"separator must be an ASCII character, not {separator!r}")
-    rows = sample_records(sample, separator, whole=whole, skip_spaces=True)
+    rows = _sample_rows(sample, separator, skip_spaces=True)
     if rows and all(len(row.cells) == 1 for row in rows):
-        found = _find_separator(path, sample, whole=whole)
-        if _score(sample, found, whole=whole) is not None:
+        found = _find_separator(path, sample)
+        if _score(sample, found) is not None:
             raise CoCoError(
-                f"{path} has no {spoken(separator)} between its cells; "
-                f"it looks separated by {spoken(found)}"
+                f"{path} has no {_spoken(separator)} between its cells; "
+                f"it looks separated by {_spoken(found)}"
             )
     return separator
 
 
-def _spaces_follow(rows: list[Record]) -> bool:
+def _sample_rows(sample: Sample, separator: str, *, skip_spaces: bool) -> list[Row]:
+    """Return the rows of a sample; not the last, which may be cut, unless it is the whole text."""
+    lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", sample.text)
+    if not lines[-1]:
+        lines.pop()
+    found: list[Row] = []
+    try:
+        found.extend(iter_rows(lines, separator, skip_spaces=skip_spaces))
+    except csv.Error:
+        return found  # a cell beyond csv's limit: a quote that never closes, or no table at all
+    return found if sample.is_whole else found[:-1]
+
+
+def _first_lines(sample: Sample) -> Sample:
+    """Return the beginning of a sample: some lines tell the separator as well as many."""
+    ends = re.finditer(r"\r\n?|\n", sample.text)
+    last = next(islice(ends, ENOUGH_LINES - 1, None), None)
+    start = sample.text if last is None else sample.text[: last.end()]
+    return Sample(start, sample.is_whole and len(start) == len(sample.text))
+
+
+def _spoken(separator: str) -> str:
+    return SPOKEN.get(separator, repr(separator))
+
+
+def _spaces_follow(rows: list[Row]) -> bool:
     inner = [cell for row in rows for cell in row.cells[1:] if cell]
     return bool(inner) and all(cell.startswith(" ") for cell in inner)
 
@@ -226,7 +308,7 @@ def _check_header(path: object, header: bool | str, first: list[str]) -> bool:
     if _looks_like_data(first):
         raise CoCoError(
             f"{path}: the first row looks like data, not like names: {listed(first)}; "
-            f"say header=False (--no-header) if so, header=True if these are names"
+            f"set header to False (--no-header) if so, to True (--header) if these are names"
         )
     return True
 
@@ -252,22 +334,3 @@ def _names(path: object, first: list[str], *, has_header: bool) -> tuple[str, ..
     names = [cell.strip() or f"column_{j}" for j, cell in enumerate(first, start=1)]
     check_distinct(path, names)
     return tuple(names)
-
-
-def check_distinct(path: object, names: list[str]) -> None:
-    """Say which names, if any, several columns have."""
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise CoCoError(f"{path} has several columns named {listed(repeated)}; rename them")
-
-
-def _cells_of(column: int, body: list[Record], missing: Collection[str]) -> list[str]:
-    """Return the cells of a column that hold something."""
-    cells = (row.cells[column].strip() for row in body)
-    return [cell for cell in cells if cell not in missing]
-
-
-def _are_codes(cells: list[str]) -> bool:
-    """Tell whether a column is of digits, and a number would lose a zero at the front."""
-    padded = any(len(cell) > 1 and cell[0] == "0" for cell in cells)
-    return padded and all(cell.isascii() and cell.isdecimal() for cell in cells)

@@ -1,6 +1,7 @@
 """Rows dealt into folds, and large tables cut down, class by class and the same every time."""
 
 import hashlib
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,10 +33,11 @@ def named_seed(*parts: object) -> int:
 
 
 def stratified_folds(y: Any, n_splits: int, seed: RandomState) -> list[Fold]:
-    """Deal rows into folds so that each has its share of every class.
+    """Split rows into folds so that each has its share of every class.
 
-    The rows of a class differ by at most one between folds, and so do all rows. A class of fewer
-    rows than folds is in some of them only; no fold is without rows.
+    The folds are those of scikit-learn's ``StratifiedKFold`` with that seed, as others have them,
+    where it has any. The rows of a class differ by at most one between folds, and so do all rows. A
+    class of fewer rows than folds is in some test parts only; no fold is without rows.
 
     Parameters
     ----------
@@ -51,21 +53,38 @@ def stratified_folds(y: Any, n_splits: int, seed: RandomState) -> list[Fold]:
     list of Fold
         ``train`` and ``test`` of each fold; every row is tested once.
 
+    Raises
+    ------
+    CoCoError
+        If there are fewer rows than folds, or a class is missing.
+
     Examples
     --------
     >>> [fold.test.tolist() for fold in stratified_folds(list("aabbab"), 2, seed=0)]
-    [[0, 3, 5], [1, 2, 4]]
+    [[1, 3, 4], [0, 2, 5]]
     """
     n_splits = check_integer(n_splits, "n_splits", minimum=2)
     codes = pd.factorize(np.asarray(y), sort=True)[0]
     if (codes < 0).any():
         raise CoCoError("y has gaps; drop the rows whose class is not known")
     if n_splits > len(codes):
-        raise CoCoError(f"n_splits is {n_splits}, but there are {len(codes)} rows to deal")
-    generator = as_generator(seed)
+        raise CoCoError(f"{len(codes)} rows cannot be split into {n_splits} folds; ask for fewer")
+    if np.bincount(codes).max() < n_splits:  # which scikit-learn refuses
+        return _deal(codes, n_splits, as_generator(seed))
+    from sklearn.model_selection import StratifiedKFold  # noqa: PLC0415 - slow to import
+
+    if isinstance(seed, np.random.Generator):
+        seed = int(seed.integers(2**32))
+    splitter = StratifiedKFold(n_splits, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class")  # what the docstring says
+        return [Fold(train, test) for train, test in splitter.split(codes[:, None], codes)]
+
+
+def _deal(codes: NDArray[np.intp], n_splits: int, generator: np.random.Generator) -> list[Fold]:
+    """Deal rows in turn, from one class into the next: the rests do not pile up in one fold."""
     shuffled = generator.permutation(len(codes))
     by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    # Dealt in turn from one class into the next, so that the rests do not pile up in one fold.
     fold_of = np.empty(len(codes), dtype=np.intp)
     fold_of[by_class] = generator.permutation(n_splits)[np.arange(len(codes)) % n_splits]
     return [

@@ -36,7 +36,7 @@ const Draw = (() => {
     return isolated(letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : name);
   };
 
-  // Numbers are written as page.py writes them.
+  // Numbers are written as text.py writes them.
   const isNumber = (x) => x !== null && x !== undefined && Number.isFinite(x);
   const raised = (n) => [...String(n)].map((c) => (c === "-" ? "⁻" : DIGITS[Number(c)])).join("");
   const significant = (x) => {

@@ -1,0 +1,365 @@
+"""What passes between an experiment and the runner: units, tasks with their keys, and results.
+
+An experiment knows what to compute and nothing of workers or databases; the runner knows those and
+nothing of what a task computes. Everything here is plain data that pickles small.
+"""
+
+import hashlib
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cocoloss
+from cocoloss.exceptions import CoCoError
+from cocoloss.json_text import dump_json
+
+if TYPE_CHECKING:
+    from cocoloss.benchmark.spec import Spec
+
+PACKAGES = ("cocoloss", "numpy", "scipy", "scikit-learn", "pandas", "torch", "optuna")
+SOURCE = "cocoloss source"  # among the versions
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where something ran: the machine, and the versions of what decides its numbers."""
+
+    machine: dict[str, Any]
+    versions: dict[str, str]
+
+    @property
+    def digest(self) -> str:
+        """A name for it."""
+        text = dump_json([self.machine, self.versions])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@cache
+def environment() -> Environment:
+    """Describe this process."""
+    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with dask
+
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    source = source_digest(Path(cocoloss.__file__).parent)
+    versions |= {SOURCE: source} if source else {}
+    machine = {
+        "host": platform.node(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "memory": psutil.virtual_memory().total,
+    }
+    return Environment(machine, versions)
+
+
+def source_digest(package: Path) -> str:
+    """Return a name for the source of a package: its version says little between two releases.
+
+    Parameters
+    ----------
+    package : Path
+        Its folder. Counted are the names and contents of Python files.
+
+    Returns
+    -------
+    str
+        Empty if there are no files, as in a package that is imported from an archive.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "one.py").write_text("x = 1")
+    >>> before = source_digest(folder)
+    >>> _ = (folder / "one.py").write_text("x = 2")
+    >>> source_digest(folder) == before
+    False
+    """
+    digest = hashlib.sha256()
+    files = sorted(package.rglob("*.py"))
+    for file in files:
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(package).as_posix()} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()[:12] if files else ""
+
+
+OK, FAILED, TIMEOUT = "ok", "failed", "timeout"  # how a task ended
+OPEN = "open"  # a unit that has not ended; others are OK or FAILED
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """What is known of a table before it is used.
+
+    Attributes
+    ----------
+    name : str
+    n_rows, n_columns, n_classes : int
+        Columns without the target.
+    fingerprint : str
+        Of the content: the same table has the same one, wherever it lies.
+    class_ratio : float
+        Rows of the largest class over rows of the smallest; NaN if not known.
+    categorical_share : float
+        Of the columns; NaN if not known.
+    """
+
+    name: str
+    n_rows: int
+    n_columns: int
+    n_classes: int
+    fingerprint: str
+    class_ratio: float = math.nan
+    categorical_share: float = math.nan
+
+
+@dataclass(frozen=True)
+class Task:
+    """One computation that runs on one worker: a pure function of its key.
+
+    Experiments make tasks by :meth:`Unit.task`.
+
+    Attributes
+    ----------
+    experiment, dataset, model : str
+        Names.
+    stage : str
+        Such as "trial" or "fold".
+    part : str
+        Which one of its stage, such as "3" or "0/17".
+    params : dict
+        What the task is given; plain values that JSON has.
+    params_in_key : bool
+        Whether other params make another key. A trial is found by its number alone, since a study
+        that goes on must find what the number was tried with.
+    context : str
+        Digest of what else decides the numbers: the spec, the table's content, the user's model.
+    root : int
+        The spec's seed.
+    draws_as : str
+        The name that stands for the model's in its random numbers: models with the same one draw
+        the same. The model's own, if empty.
+
+    Examples
+    --------
+    >>> task = Task("accuracy", "iris", "coco", "trial", "3", {"epochs": 5})
+    >>> task.key
+    'accuracy/iris/coco/trial/3/71d541edbc4f9f32'
+    >>> task.seed
+    383056602
+    """
+
+    experiment: str
+    dataset: str
+    model: str
+    stage: str
+    part: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    params_in_key: bool = True
+    context: str = ""
+    root: int = 0
+    draws_as: str = ""
+
+    @property
+    def key(self) -> str:
+        """The name under which the result is kept: readable, and unlike that of any other task."""
+        params = self.params if self.params_in_key else {}
+        digest = digest_of([self.context, self.root, params])
+        return "/".join([*self._names(self.model), digest[:16]])
+
+    @property
+    def seed(self) -> int:
+        """Random numbers of the task, from its names: not from order, time or machine."""
+        return seed_of(*self._names(self.draws_as or self.model), str(self.root))
+
+    def _names(self, model: str) -> list[str]:
+        names = [self.experiment, self.dataset, model, self.stage]
+        # A part may have slashes of its own; it stands last.
+        safe = [name.replace("%", "%25").replace("/", "%2F") for name in names]
+        return [*safe, self.part] if self.part else safe
+
+
+@dataclass(frozen=True)
+class Unit:
+    """All that is computed for one model on one table, in steps that may depend on each other.
+
+    Attributes
+    ----------
+    experiment, dataset, model : str
+        Names.
+    info : TableInfo
+        Of the table.
+    tasks : int
+        How many there will be.
+    seconds : float
+        Roughly, of all its tasks on one core.
+    context, root, draws_as
+        As of :class:`Task`.
+    """
+
+    experiment: str
+    dataset: str
+    model: str
+    info: TableInfo
+    tasks: int
+    seconds: float
+    context: str = ""
+    root: int = 0
+    draws_as: str = ""
+
+    @classmethod
+    def of(cls, spec: "Spec", info: TableInfo, model: str, *, tasks: int, seconds: float) -> "Unit":
+        """Return the unit of a model and a table under a spec."""
+        context = digest_of([spec.hash, info.fingerprint, spec.models.own.get(model, "")])
+        return cls(
+            spec.kind, info.name, model, info, tasks, float(seconds), context, spec.folds.seed
+        )
+
+    @property
+    def key(self) -> str:
+        """The name under which the runner remembers that the unit is done."""
+        return self.task("unit").key
+
+    def task(
+        self,
+        stage: str,
+        part: str | int = "",
+        params: Mapping[str, Any] | None = None,
+        *,
+        params_in_key: bool = True,
+    ) -> Task:
+        """Return a task of this unit.
+
+        Examples
+        --------
+        >>> unit = Unit("accuracy", "iris", "rf", TableInfo("iris", 150, 4, 3, "ab12"), 3, 1.5)
+        >>> unit.task("fold", 2).key
+        'accuracy/iris/rf/fold/2/96e91884d6899379'
+        """
+        return Task(
+            self.experiment,
+            self.dataset,
+            self.model,
+            stage,
+            str(part),
+            dict(params or {}),
+            params_in_key,
+            self.context,
+            self.root,
+            self.draws_as,
+        )
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a task found, or why it found nothing.
+
+    Attributes
+    ----------
+    measures : dict of str to float
+        Of the task as a whole, such as the mean score of a trial.
+    rows : list of dict
+        One per fold, with the key "fold" and its measures: what the report is made of.
+    params : dict
+        What the task ran with.
+    extra : dict
+        Anything small that JSON has.
+    status : {"ok", "failed", "timeout"}
+        An experiment's ``run`` leaves it; the runner sets it.
+    error : str
+        Kind and message in one line, if it is not ok.
+    """
+
+    measures: Mapping[str, float] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    params: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    status: str = OK
+    error: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are numbers."""
+        return self.status == OK
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a task ended.
+
+    Attributes
+    ----------
+    result : Result
+    seconds : float
+        From start to end on the worker, imports before it not counted.
+    peak_memory : int
+        Bytes by which the worker's resident memory rose above where it stood when the task began,
+        looked at twenty times a second.
+    environment : Environment
+    traceback : str
+        Of a failure.
+    attempt : int
+        How often it was started.
+    """
+
+    result: Result
+    seconds: float
+    peak_memory: int
+    environment: Environment
+    traceback: str = ""
+    attempt: int = 1
+
+
+def seed_of(*names: object) -> int:
+    """Return a seed of 31 bits that follows from names alone.
+
+    Examples
+    --------
+    >>> seed_of("iris", "splits") == seed_of("iris", "splits") != seed_of("wine", "splits")
+    True
+    """
+    return int(digest_of([str(name) for name in names])[:8], 16) & 0x7FFFFFFF
+
+
+def digest_of(value: Any) -> str:
+    """Return the SHA-256 of a plain value, the same on every machine.
+
+    Raises
+    ------
+    CoCoError
+        If the value holds something that JSON has not.
+
+    Examples
+    --------
+    >>> digest_of({"a": 1, "b": 0.1}) == digest_of({"b": 0.1, "a": 1})
+    True
+    """
+    try:
+        text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
+    except TypeError as error:
+        raise CoCoError(
+            f"what names a task must be numbers, texts, lists and dicts: {error}; "
+            f"it was {str(value)[:200]}"
+        ) from error
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Turn mappings into dicts and numpy's numbers into Python's."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value

@@ -1,0 +1,122 @@
+"""What commands say beside their results: notes on standard error, JSON for machines."""
+
+import json
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any
+
+import click
+
+# What a warning about columns is about -> what to do on a command line that has column options.
+ADVICE = {
+    "text": "--categorical COLUMN keeps such a column as a category",
+    "strays": "mend that text, or say --categorical COLUMN if they are categories",
+    "mixture": "mend the other values, or confirm it with --categorical COLUMN",
+    "dates": "say --day-first or --month-first if they are dates",
+    "thousands": "say --decimal . if they are decimal points",
+}
+OTHER_ADVICE = "leave such a column out with --drop"
+LEFT_OUT = ("text", "rare")  # columns about which there is no more to say than that
+
+
+def listed(names: Iterable[object]) -> str:
+    """Return names with commas between, cut after a few so that they fit on a line."""
+    from cocoloss._checks import listed as shared  # noqa: PLC0415 - loads numpy, the help does not
+
+    return shared(names, quoted=False)
+
+
+def note(text: str) -> None:
+    """Say something on standard error that is not an error."""
+    click.echo(click.style("note: ", fg="yellow") + " ".join(text.split()), err=True)
+
+
+@contextmanager
+def notes_for_warnings(
+    *, advice: Mapping[str, str] = MappingProxyType({}), but: Sequence[str] = ()
+) -> Iterator[None]:
+    """Show warnings as notes, after the work, each once: folds repeat them.
+
+    Parameters
+    ----------
+    advice : mapping of str to str
+        What a warning about columns is about -> what the command's options can do. What an
+        argument in Python would do is of no use on a command line.
+    but : sequence of str
+        What warnings are about that the command tells in its own way.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    texts: dict[str, None] = {}  # in order of appearance
+    for message in (warning.message for warning in caught):
+        about = getattr(message, "about", None)
+        if about is None:
+            texts[str(message)] = None
+        elif about not in but:
+            what = getattr(message, "what", str(message))
+            texts[f"{what}; {advice.get(about, OTHER_ADVICE)}"] = None
+    for text in texts:
+        note(text)
+
+
+def print_json(value: Any) -> None:
+    """Print a value for machines; what is not a number is null."""
+    text = json.dumps(_as_json(value), indent=2, ensure_ascii=False, allow_nan=False)
+    if not can_print(text):
+        text = json.dumps(_as_json(value), indent=2, allow_nan=False)
+    click.echo(text)
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value that JSON has."""
+    import numpy as np  # noqa: PLC0415 - heavy
+
+    if isinstance(value, dict):
+        return {str(key): _as_json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_json(item) for item in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _as_json(value.tolist())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+
+
+def can_print(text: str) -> bool:
+    """Return whether standard output has the characters of a text."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@contextmanager
+def escaped_output() -> Iterator[None]:
+    """Let characters that standard output lacks be escaped rather than end the command."""
+    before = getattr(sys.stdout, "errors", None)
+    if before is None or not hasattr(sys.stdout, "reconfigure"):
+        yield
+        return
+    sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        sys.stdout.reconfigure(errors=before)
+
+
+def is_terminal() -> bool:
+    """Return whether somebody watches standard error."""
+    return sys.stderr.isatty()
+
+
+def console() -> Any:
+    """Return where tables are printed; a file or a pipe has no width of its own."""
+    from rich.console import Console  # noqa: PLC0415 - heavy
+
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=160)

@@ -1,0 +1,434 @@
+"""What kind each column of a table is, decided once: by its dtype, and else by what it holds.
+
+The result says of each column how it is read, why it is left out, and what to warn of. Nothing is
+learnt here but that.
+"""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from cocoloss._checks import SHOWN, check_integer, check_option, listed
+from cocoloss.columns.dates import as_timestamps, find_order, look_like_dates, read_days
+from cocoloss.columns.frames import Column, Distinct, Table, is_plain_number, read_table
+from cocoloss.columns.numbers import read_numbers
+from cocoloss.exceptions import CoCoError
+from cocoloss.number_text import (
+    AUTO,
+    COMMA,
+    DOT,
+    WITH_COMMA,
+    are_codes,
+    find_form,
+    has_decimal,
+    has_leading_zero,
+    is_gap_mark,
+    split_unit,
+)
+
+NUMBER = "number"
+DATE = "date"
+DURATION = "duration"
+BOOLEAN = "boolean"
+CATEGORY = "category"
+TEXT = "text"  # identifiers and free text, which are left out
+QUANTITIES = frozenset({NUMBER, DATE, DURATION})
+
+FROM_DTYPE = "from_dtype"
+
+# What pandas finds in a column of Python objects. Whatever is not listed is looked at as text.
+KIND_OF_OBJECTS = {
+    "boolean": BOOLEAN,
+    "integer": NUMBER,
+    "floating": NUMBER,
+    "mixed-integer-float": NUMBER,
+    "decimal": NUMBER,
+    "empty": NUMBER,
+    "date": DATE,
+    "datetime": DATE,
+    "datetime64": DATE,
+    "timedelta": DURATION,
+    "timedelta64": DURATION,
+}
+
+# Text among numbers is a gap where it is this rare; else the column is a category.
+NUMBERS_MIN_SHARE = 0.95
+NUMBERS_MIN_COUNT = 20
+
+# Identifiers and free text: many values, nearly all different, longer than a code or too many.
+TEXT_MIN_DISTINCT = 20
+TEXT_MIN_DISTINCT_SHARE = 0.9
+TEXT_MIN_LENGTH = 5
+
+# What a remark about a column is about, beside TEXT.
+STRAYS = "strays"  # other text among numbers
+MIXTURE = "mixture"  # a category, though most values are numbers
+UNCLEAR_DATES = "dates"
+THOUSANDS = "thousands"  # points that might be decimal points
+RARE = "rare"  # too many categories, and none occurs twice
+
+_AS_CATEGORY = "categorical_features={names}"
+_CONVERT_DATES = (
+    "Convert such a column by pandas.to_datetime, or say whether day or month is first by",
+    "day_first=True or day_first=False",
+)
+# What became of columns (kind), and what the remark is about -> how to say it, what to do, and by
+# which argument.
+WARNINGS = {
+    (TEXT, TEXT): (
+        "dropped",
+        "Turn such a column into numbers or dates, or keep it as a category by",
+        _AS_CATEGORY,
+    ),
+    (TEXT, UNCLEAR_DATES): ("dropped", *_CONVERT_DATES),
+    (NUMBER, STRAYS): (
+        "read as numbers, with other text as gaps:",
+        "Mend that text, or make such a column a category by",
+        _AS_CATEGORY,
+    ),
+    (NUMBER, THOUSANDS): (
+        "read with points between thousands, as decimal marks are commas:",
+        "If they are decimal points, say so by",
+        "decimal='.'",
+    ),
+    (CATEGORY, MIXTURE): (
+        "taken as categories:",
+        "Convert such a column by pandas.to_numeric, or confirm it by",
+        _AS_CATEGORY,
+    ),
+    (CATEGORY, UNCLEAR_DATES): ("taken as categories:", *_CONVERT_DATES),
+    (CATEGORY, RARE): (
+        "dropped",
+        "Raise max_categories to their number to keep them:",
+        "max_categories=...",
+    ),
+}
+
+
+class ColumnsWarning(UserWarning):
+    """A warning about columns, in two halves: what was made of them, and what to do.
+
+    Attributes
+    ----------
+    what : str
+        The first half, for those who have another remedy at hand, such as an option.
+    about : str
+        Which sort of warning it is: "text", "strays", "mixture", "dates", "thousands" or "rare".
+    """
+
+    def __init__(self, what: str, remedy: str, about: str) -> None:
+        super().__init__(f"{what}. {remedy}")
+        self.what = what
+        self.about = about
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """What the user says of the columns: the arguments of :class:`TablePreprocessor`."""
+
+    categorical_features: Any = FROM_DTYPE
+    max_categories: int = 64
+    decimal: str = AUTO
+    day_first: bool | None = None
+
+    def __post_init__(self) -> None:
+        check_integer(self.max_categories, "max_categories", minimum=2)
+        check_option(self.decimal, "decimal", [AUTO, DOT, COMMA])
+
+
+@dataclass(frozen=True)
+class ColumnKind:
+    """What a column turned out to be.
+
+    Attributes
+    ----------
+    kind : str
+        One of "number", "date", "duration", "boolean", "category" and "text".
+    form : str
+        How its numbers or dates are written, where that is not the plain way.
+    about, remark : str
+        What there is to warn of, and the words for it.
+    left_out : str
+        Why the column is not in use, if it is not.
+    """
+
+    kind: str
+    form: str = ""
+    about: str = ""
+    remark: str = ""
+    left_out: str = ""
+
+    @property
+    def lenient(self) -> bool:
+        """Whether text among its numbers is a gap, and not an error."""
+        return self.about == STRAYS
+
+
+def warn_of_columns(
+    columns: Mapping[str, ColumnKind], *, in_estimator: bool, stacklevel: int
+) -> None:
+    """Warn once for each sort of remark.
+
+    In an estimator, which has no arguments for columns itself, the remedy names ``preprocess``.
+    """
+    for (kind, about), (fate, remedy, argument) in WARNINGS.items():
+        remarks = {n: c.remark for n, c in columns.items() if (c.kind, c.about) == (kind, about)}
+        if remarks:
+            some = ", ".join(map(repr, [*remarks][:SHOWN]))
+            names = f"[{some}{', ...' if len(remarks) > SHOWN else ''}]"
+            call = f"TablePreprocessor({argument.format(names=names)})"
+            if in_estimator:
+                call = f"preprocess={call} (from cocoloss.columns)"
+            warning = ColumnsWarning(f"{fate} {with_reasons(remarks)}", f"{remedy} {call}", about)
+            warnings.warn(warning, stacklevel=stacklevel + 1)
+
+
+def with_reasons(reasons: Mapping[str, str]) -> str:
+    """Return the first few columns with what is to be said about each.
+
+    Examples
+    --------
+    >>> with_reasons({"a": "constant", "b": "no value"})
+    "'a' (constant); 'b' (no value)"
+    """
+    texts = [f"{name!r} ({reason})" for name, reason in reasons.items()]
+    return listed(texts, quoted=False, separator="; ")
+
+
+def find_kinds(table: Table, options: ColumnOptions) -> dict[str, ColumnKind]:
+    """Say of each column what it is.
+
+    Each is judged by itself but for the decimal mark: where numbers in some column of text have
+    decimal commas, and in none a decimal point, points in the others are thousands.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = read_table(pd.DataFrame({"price": ["$1.5", "$1,300", "?"]}), "me")
+    >>> find_kinds(table, ColumnOptions())
+    {'price': ColumnKind(kind='number', form='$1,234.5', about='', remark='', left_out='')}
+    """
+    categories = _listed_categories(options.categorical_features, table)
+    # Text in place of plain numbers, some day, has the decimal mark of the table.
+    plain = ColumnKind(NUMBER, WITH_COMMA if options.decimal == COMMA else "")
+    found = {}
+    for j, name in enumerate(table.names):
+        if name in categories:
+            found[name] = ColumnKind(CATEGORY)
+        elif table.block is not None or is_plain_number(table.column(j).series.dtype):
+            found[name] = plain
+        else:
+            found[name] = find_kind(table.column(j), options)
+    if options.decimal == AUTO and any(WITH_COMMA in column.form for column in found.values()):
+        with_commas = replace(options, decimal=COMMA)
+        renewed = {
+            column.name: find_kind(column, with_commas)
+            for column in table.columns
+            if found[column.name].kind == NUMBER
+            and WITH_COMMA not in found[column.name].form
+            and not types.is_numeric_dtype(column.series.dtype)
+        }
+        if all(WITH_COMMA in column.form for column in renewed.values()):
+            found |= renewed
+    return found
+
+
+def find_kind(column: Column, options: ColumnOptions) -> ColumnKind:
+    """Say whether a column is numbers, dates, durations, booleans, a category or text."""
+    kind = kind_of_dtype(column.series.dtype)
+    if kind is not None:
+        return ColumnKind(kind)
+    if types.is_complex_dtype(column.series.dtype):
+        raise column.complex_error()
+    values, counts = column.distinct.values, column.distinct.counts
+    kind = KIND_OF_OBJECTS.get(types.infer_dtype(values, skipna=False))
+    if kind is not None:
+        return ColumnKind(kind)
+    is_mark = np.array([is_gap_mark(value) for value in values], dtype=bool)
+    if is_mark.all():
+        return ColumnKind(CATEGORY)
+    found = _find_quantity(values[~is_mark], counts[~is_mark], options)
+    if found.kind != CATEGORY or not _is_free_text(column.distinct, options.max_categories):
+        return found
+    more = f"and {found.remark}" if found.remark else f"such as {values[0]!r}"
+    about = found.about if found.about == UNCLEAR_DATES else TEXT
+    remark = f"text: nearly every value differs, {more}"
+    return ColumnKind(TEXT, about=about, remark=remark, left_out=remark)
+
+
+def kind_of_dtype(dtype: Any) -> str | None:
+    """Return the kind that a dtype says, None where the values must be looked at.
+
+    A categorical dtype is a category whether or not it is ordered, because readers of nominal data
+    often set the flag. Integers are numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> kind_of_dtype(pd.Series([1, 2], dtype="category").dtype), kind_of_dtype(np.dtype("O"))
+    ('category', None)
+    """
+    if isinstance(dtype, pd.CategoricalDtype | pd.IntervalDtype):
+        return CATEGORY
+    if types.is_bool_dtype(dtype):
+        return BOOLEAN
+    if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
+        return NUMBER
+    if types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
+        return DATE
+    return DURATION if types.is_timedelta64_dtype(dtype) else None
+
+
+def settle_kinds(X: Any, preprocessor: Any = None) -> Any:
+    """Return a frame whose columns of text are numbers, dates or categories by type.
+
+    A :class:`TablePreprocessor` then takes every part of it as it would take the whole. Parts may
+    look otherwise: of ten identifiers one cannot say that all differ, and the one cell with a
+    decimal comma is in one part only. So whoever learns from parts, as cross-validation does,
+    calls this before; neither classes nor numbers decide it. Columns that are left out as text are
+    left out here, with the same warnings.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame
+        A table; columns that are not text stay as they are.
+    preprocessor : TablePreprocessor, optional
+        Whose arguments say how to read it; the default ones if left out. It is not fitted.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The same rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> settle_kinds(pd.DataFrame({"price": ["$1,200", "$7"], "city": ["Bonn", "Genf"]})).dtypes
+    price     float64
+    city     category
+    dtype: object
+    """
+    options = ColumnOptions(**({} if preprocessor is None else preprocessor.get_params()))
+    table = read_table(X, "settle_kinds")
+    found = find_kinds(table, options)
+    warn_of_columns(found, in_estimator=False, stacklevel=2)
+    changed: dict[Any, Any] = {}
+    for j, label in enumerate(X.columns):
+        column, this = table.column(j), found[table.names[j]]
+        is_text = types.is_string_dtype(column.series.dtype)
+        if this.kind == NUMBER and is_text:
+            values = read_numbers(column, this.form, lenient=this.lenient)
+            changed[label] = pd.Series(values, X.index)
+        elif this.kind == DATE and is_text:
+            changed[label] = pd.Series(as_timestamps(read_days(column, this.form)), X.index)
+        elif this.kind == CATEGORY and not isinstance(column.series.dtype, pd.CategoricalDtype):
+            changed[label] = X[label].astype("category")
+    text = [label for label in X.columns if found[str(label)].left_out]
+    if 0 < len(text) < len(X.columns):  # else it is for fit to say that nothing is left
+        X = X.drop(columns=text)
+    return X.assign(**changed) if changed else X
+
+
+def _find_quantity(
+    values: NDArray[Any], counts: NDArray[np.intp], options: ColumnOptions
+) -> ColumnKind:
+    """Say which quantity a column is, or else that it is a category, and what speaks against it."""
+    kind = KIND_OF_OBJECTS.get(types.infer_dtype(values, skipna=False))
+    if kind is not None and kind != BOOLEAN:
+        return ColumnKind(kind)
+    found = _find_numbers(values, counts, options.decimal)
+    if found.kind == NUMBER:
+        return found
+    order = find_order(values, day_first=options.day_first)
+    if order is not None:
+        return ColumnKind(DATE, order)
+    if look_like_dates(values):
+        remark = f"they look like dates, but cannot be read for sure, such as {values[0]!r}"
+        return ColumnKind(CATEGORY, about=UNCLEAR_DATES, remark=remark)
+    return found
+
+
+def _find_numbers(values: NDArray[Any], counts: NDArray[np.intp], decimal: str) -> ColumnKind:
+    """Say that a column is numbers, or else a category, and what speaks against it."""
+    if are_codes(values):  # such as postcodes
+        return ColumnKind(CATEGORY)
+    form, fits = find_form(values, counts, decimal)
+    zeros = np.array([has_leading_zero(value) for value in values], dtype=bool)
+    fits &= ~zeros
+    odd = values[np.argmin(fits)]
+    if fits.all():
+        if decimal == COMMA and WITH_COMMA in form and _may_have_decimal_points(values):
+            point = next(value for value in values if "." in str(value))
+            return ColumnKind(NUMBER, form, THOUSANDS, f"such as {point!r}")
+        return ColumnKind(NUMBER, form)
+    n_fit, n_cells = int(counts[fits].sum()), int(counts.sum())
+    strays_are_few = n_fit >= max(NUMBERS_MIN_COUNT, NUMBERS_MIN_SHARE * n_cells)
+    sure = decimal == COMMA or WITH_COMMA not in form
+    if strays_are_few and not zeros.any() and sure:
+        return ColumnKind(NUMBER, form, STRAYS, f"such as {odd!r}")
+    if 2 * n_fit > n_cells and len(values) > TEXT_MIN_DISTINCT:
+        remark = f"most values are numbers, but not {odd!r}"
+        return ColumnKind(CATEGORY, about=MIXTURE, remark=remark)
+    return ColumnKind(CATEGORY)
+
+
+def _may_have_decimal_points(values: NDArray[Any]) -> bool:
+    """Return whether points that stand between thousands might be decimal points as well."""
+    digits = [split_unit(value)[1] for value in values if isinstance(value, str)]
+    digits = [number for number in digits if number]
+    return (
+        any("." in number for number in digits)
+        and not any("," in number for number in digits)
+        and all(has_decimal(number, COMMA) for number in digits)
+    )
+
+
+def _is_free_text(column: Distinct, max_categories: int) -> bool:
+    n_distinct = len(column.values)
+    if n_distinct <= TEXT_MIN_DISTINCT:
+        return False
+    if n_distinct < TEXT_MIN_DISTINCT_SHARE * int(column.counts.sum()):
+        return False
+    if n_distinct > max_categories:
+        return True
+    return float(np.mean([len(str(value)) for value in column.values])) >= TEXT_MIN_LENGTH
+
+
+def _listed_categories(features: Any, table: Table) -> set[str]:
+    """Return the names of the columns that the user lists as categories.
+
+    They are names, positions from 0, or a mask; "from_dtype" lists none.
+    """
+    names = table.names
+    if isinstance(features, str):
+        if features == FROM_DTYPE:
+            return set()
+        raise CoCoError(f"categorical_features must be {FROM_DTYPE!r} or a list, not {features!r}")
+    entries = np.asarray(features, dtype=object).ravel().tolist()
+    if entries and all(isinstance(entry, bool | np.bool_) for entry in entries):
+        if len(entries) != len(names):
+            raise CoCoError(
+                f"categorical_features is a mask of {len(entries)} for {len(names)} "
+                f"columns; give one value each"
+            )
+        entries = np.flatnonzero(entries).tolist()
+    known = set(names)
+    result = set()
+    for entry in entries:
+        if isinstance(entry, str) and entry in known:
+            result.add(entry)
+        elif isinstance(entry, Integral) and int(entry) in range(len(names)):
+            result.add(names[int(entry)])
+        else:
+            raise CoCoError(
+                f"categorical_features lists {entry!r}, but the columns are "
+                f"{listed(names, quoted=False)}; give names or positions from 0"
+            )
+    return result

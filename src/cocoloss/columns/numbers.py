@@ -1,0 +1,217 @@
+"""Columns of numbers: read as float64, scaled robustly, clipped smoothly, gaps filled and marked.
+
+By hand, because scikit-learn's RobustScaler and SimpleImputer know neither infinities nor the
+smooth clip, and would walk over the memory once for each of the steps. Dates and durations are
+scaled here too, once they are numbers.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from cocoloss.columns.frames import Column
+from cocoloss.number_text import parse_numbers
+
+CLIP = 3.0  # where the smooth clip levels off, in scales: x / sqrt(1 + (x / 3)^2)
+IQR_OF_NORMAL = 1.3489795003921634  # so that a normal column comes out with variance one
+FAR = 1e6  # scales; beyond it the smooth clip has no digits left to tell values apart
+HUGE = 1e150  # beyond it a square overflows float64
+CHUNK = 2**15  # values scaled at a time, so that the steps stay in the cache
+
+
+def read_numbers(column: Column, form: str = "", *, lenient: bool = False) -> NDArray[np.float64]:
+    """Return a column of numbers as float64, NaN in a gap.
+
+    Text is written in the given form, see :mod:`cocoloss.number_text`; what is no number is an
+    error, or a gap if the reading is lenient.
+    """
+    series = column.series
+    if types.is_complex_dtype(series.dtype):
+        raise column.complex_error()
+    if types.is_numeric_dtype(series.dtype) and not isinstance(series.dtype, pd.CategoricalDtype):
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
+    # The form may be that of the new table, see TableEncoder.with_decimal.
+    now = (
+        f" and is to hold numbers (written as {form}) now, but holds" if form else ", but now holds"
+    )
+    return column.parse(partial(parse_numbers, form=form), "numbers", now, lenient=lenient)
+
+
+@dataclass(frozen=True)
+class NumberScaler:
+    """Centre and scale of each column, and which columns come out of them.
+
+    Attributes
+    ----------
+    center, scale : ndarray of shape (n_columns,)
+        Median, and interquartile range over that of a standard normal.
+    value_columns, gap_columns : ndarray of int
+        Columns that vary and columns whose gaps are marked; at times only one of the two.
+    """
+
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    value_columns: NDArray[np.intp]
+    gap_columns: NDArray[np.intp]
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the result."""
+        return self.value_columns.size + self.gap_columns.size
+
+    @classmethod
+    def fit(cls, matrix: NDArray[Any], kinds: Mapping[str, str]) -> tuple[Self, dict[str, str]]:
+        """Learn from a matrix of numbers with NaN in the gaps, (n_rows, n_columns).
+
+        The second result says of columns that are not in use why. Only columns of one kind repeat
+        each other: the days of a date are numbers that say less than the date does.
+        """
+        names = list(kinds)
+        statistics = _Statistics.of(matrix)
+        dropped: dict[int, str] = {}
+        for j in np.flatnonzero(statistics.n_finite == 0):
+            dropped[int(j)] = "no finite value" if statistics.n_infinite[j] else "no value"
+        varies = (statistics.high > statistics.low) | (statistics.n_infinite > 0)
+        for j in np.flatnonzero(~varies & (statistics.n_gaps == 0)):
+            dropped.setdefault(int(j), "constant")
+        candidates = [j for j in range(len(names)) if j not in dropped]
+        signatures = np.column_stack(
+            [statistics.center, statistics.scale, statistics.low, statistics.n_gaps]
+        )
+        twins = find_twins(
+            candidates,
+            signature=lambda j: (kinds[names[j]], signatures[j].tobytes()),
+            content=lambda j: (matrix[:, j] + 0.0).tobytes(),  # + 0.0 turns -0.0 into 0.0
+        )
+        dropped |= {j: f"duplicate of {names[twin]!r}" for j, twin in twins.items()}
+        used = [j for j in candidates if j not in dropped]
+
+        gaps_twice = find_twins(
+            [j for j in used if statistics.n_gaps[j] > 0],
+            signature=lambda j: statistics.n_gaps[j],
+            content=lambda j: np.packbits(np.isnan(matrix[:, j])).tobytes(),
+        )
+        marked = [statistics.n_gaps[j] > 0 and j not in gaps_twice for j in used]
+        scaler = cls(
+            center=statistics.center[used],
+            scale=statistics.scale[used],
+            value_columns=np.flatnonzero(varies[used]),
+            gap_columns=np.flatnonzero(marked),
+        )
+        return scaler, {names[j]: reason for j, reason in sorted(dropped.items())}
+
+    def transform(self, matrix: NDArray[Any], out: NDArray[np.float32]) -> None:
+        """Write the scaled values of a matrix and then the marks of its gaps, (n_rows, width).
+
+        Infinities go where the clip levels off.
+        """
+        n_rows, n_columns = matrix.shape
+        n_values = self.value_columns.size
+        all_vary = n_values == n_columns
+        step = max(1, CHUNK // max(1, n_columns))
+        for start in range(0, n_rows, step):
+            rows = slice(start, start + step)
+            with np.errstate(over="ignore"):
+                z = matrix[rows] - self.center  # float64: a large offset must cost no digits
+                z /= self.scale
+            gaps = np.isnan(z)
+            if gaps.any():
+                z[gaps] = 0.0  # the median
+            out[rows, n_values:] = gaps[:, self.gap_columns]
+            np.clip(z, -FAR, FAR, out=z)
+            values = (z if all_vary else z[:, self.value_columns]).astype(np.float32)
+            np.divide(values, np.sqrt(1 + np.square(values / CLIP)), out=out[rows, :n_values])
+
+    def names(self, names: Sequence[str]) -> list[str]:
+        """Return the names of the result's columns."""
+        return [names[j] for j in self.value_columns] + [
+            f"{names[j]}_missing" for j in self.gap_columns
+        ]
+
+
+def find_twins(
+    columns: Sequence[int],
+    signature: Callable[[int], Hashable],
+    content: Callable[[int], Hashable],
+) -> dict[int, int]:
+    """Return, for each column that repeats an earlier one, which one that is.
+
+    Contents are compared only where the cheap signatures agree.
+
+    Examples
+    --------
+    >>> words = ["ant", "bee", "ant", "cow"]
+    >>> find_twins(range(4), signature=lambda j: len(words[j]), content=lambda j: words[j])
+    {2: 0}
+    """
+    signatures = {j: signature(j) for j in columns}
+    shared = {s for s, count in Counter(signatures.values()).items() if count > 1}
+    first: dict[Hashable, int] = {}
+    twins = {}
+    for j in columns:
+        if signatures[j] in shared:
+            earlier = first.setdefault((signatures[j], content(j)), j)
+            if earlier != j:
+                twins[j] = earlier
+    return twins
+
+
+@dataclass(frozen=True)
+class _Statistics:
+    """What the scaler asks about each column; the first four ignore gaps and infinities."""
+
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    n_finite: NDArray[np.intp]
+    n_infinite: NDArray[np.intp]
+    n_gaps: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, matrix: NDArray[Any]) -> Self:
+        n_rows, n_columns = matrix.shape
+        columns = np.array(matrix.T, dtype=np.float64, order="C")  # (n_columns, n_rows), a copy
+        finite = np.isfinite(columns)
+        n_finite = finite.sum(axis=1)
+        n_gaps = np.zeros(n_columns, dtype=np.intp)
+        results = np.zeros((4, n_columns))
+        whole = n_finite == n_rows
+        if whole.all():
+            results[:] = _location_and_scale(columns)
+        elif whole.any():
+            results[:, whole] = _location_and_scale(columns[whole])
+        for j in np.flatnonzero(~whole):
+            n_gaps[j] = np.isnan(columns[j]).sum()
+            if n_finite[j]:
+                results[:, [j]] = _location_and_scale(columns[j][finite[j]][np.newaxis])
+        center, scale, low, high = results
+        return cls(center, scale, low, high, n_finite, n_rows - n_finite - n_gaps, n_gaps)
+
+
+def _location_and_scale(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return median, scale, minimum and maximum of rows of finite numbers; overwrites them."""
+    low, high = columns.min(axis=1), columns.max(axis=1)
+    size = np.maximum(np.abs(low), np.abs(high))
+    unit = np.where(size > HUGE, size, 1.0)
+    if (unit > 1).any():
+        columns /= unit[:, np.newaxis]
+    quarter, center, three_quarters = np.percentile(
+        columns, [25, 50, 75], axis=1, overwrite_input=True
+    )
+    scale = (three_quarters - quarter) / IQR_OF_NORMAL
+    flat = scale == 0
+    if flat.any():  # more than half of the values are one and the same
+        scale[flat] = columns[flat].std(axis=1)
+    scale = np.where(scale == 0, high / unit - low / unit, scale)  # a deviation that underflowed
+    scale = np.where(high > low, scale, 1.0)  # constant
+    biggest = np.finfo(np.float64).max
+    with np.errstate(over="ignore"):
+        return np.stack([center * unit, np.minimum(scale * unit, biggest), low, high])

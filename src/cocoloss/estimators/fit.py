@@ -1,0 +1,401 @@
+"""A fit, step by step: prepare a job, train it, and make a fitted model of what training left.
+
+Nothing here changes an estimator: its arguments are read, and it keeps what comes out.
+"""
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import RidgeClassifier
+from sklearn.svm import LinearSVC
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import has_fit_parameter
+
+from cocoloss._checks import as_generator, is_sparse
+from cocoloss.columns import make_preprocessor
+from cocoloss.columns.frames import check_is_table, is_polars
+from cocoloss.estimators.base import check_arguments, check_device, is_auto, is_named
+from cocoloss.estimators.early_stopping import split_held_out
+from cocoloss.estimators.jobs import Design, Job, Trained, module_factory, trained_so_far
+from cocoloss.estimators.model import (
+    BLOCK_NUMBERS,
+    Ensemble,
+    FittedModel,
+    History,
+    ModuleNetworks,
+    as_inputs,
+)
+from cocoloss.estimators.objective import READOUT, Objective
+from cocoloss.estimators.sample_weights import make_copies
+from cocoloss.estimators.targets import (
+    class_weights,
+    decision_prior,
+    encode_targets,
+    relative,
+)
+from cocoloss.estimators.threads import threads_for
+from cocoloss.exceptions import CoCoError
+from cocoloss.heads import EmbeddingHead, make_head
+from cocoloss.heads.fitted import FittedLinear
+from cocoloss.training import Callback, Epoch, Schedule
+
+LINEAR_HEADS = ("ridge", "svm")
+VALIDATIONS = 50  # at most so many looks at the held-out rows in a fit
+
+
+class Fitted(NamedTuple):
+    """What a fit leaves: the model, how it came about, and its learnt parts of scikit-learn."""
+
+    model: FittedModel
+    history: History
+    preprocessor: Any
+    heads: list[Any]
+
+
+@contextmanager
+def unchanged_on_failure(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was, fitted or not, if learning fails or is stopped by Ctrl-C.
+
+    Learning replaces attributes and changes none in place, so that the old ones are all it takes.
+    """
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def as_table(estimator: Any, X: Any) -> Any:
+    """Return a table whose rows can be chosen: a pandas or polars frame, or an array.
+
+    Parameters
+    ----------
+    estimator : classifier of cocoloss
+        Who reads it. A transformer of the user's own decides itself what a table is.
+    X
+        What ``fit`` was given.
+
+    Raises
+    ------
+    CoCoError
+        If it is no table.
+    TypeError
+        If it is sparse.
+    """
+    reader = type(estimator).__name__
+    if is_sparse(X):
+        raise TypeError(
+            f"Sparse data was passed, but {reader} needs a dense table; use X.toarray()"
+        )
+    if estimator.preprocess is None or is_auto(estimator.preprocess):
+        check_is_table(X, reader)
+    if hasattr(X, "iloc") or is_polars(X):
+        return X
+    if hasattr(X, "to_pandas"):  # Arrow and other frames, which keep their names so
+        return X.to_pandas()
+    if isinstance(X, np.ndarray):
+        return X
+    array = np.asarray(X)
+    # Beside text, numpy turns numbers into text.
+    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
+
+
+def prepare_job(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Job:
+    """Check everything, learn the preprocessing, and say what is to be trained.
+
+    Parameters
+    ----------
+    estimator : classifier of cocoloss
+        Whose arguments say how; with ``warm_start`` also its networks.
+    X, y, sample_weight
+        What ``fit`` was given.
+
+    Raises
+    ------
+    CoCoError
+        If an argument, the table or the target cannot be used.
+    """
+    check_arguments(estimator)
+    reader = type(estimator).__name__
+    X = as_table(estimator, X)
+    going_on = estimator.warm_start and hasattr(estimator, "model_")
+    classes, labels, weights = encode_targets(X, y, sample_weight, reader)
+    if going_on:
+        _check_goes_on(estimator, classes)
+        seed = estimator.history_.seed
+    else:
+        seed = new_seed(estimator)
+
+    copies = make_copies(X, labels, weights, reader, in_lowest_terms=True)
+    labels, weights = labels[copies.rows], copies.weights
+    preprocessor, inputs = read_inputs(
+        estimator, _safe_indexing(X, copies.rows), classes[labels], learn=not going_on
+    )
+    masses = np.bincount(labels, weights=weights).astype(np.float64)
+    per_class = class_weights(estimator.class_weight, classes, masses)
+    seeds = [seed + k for k in range(estimator.n_members)]
+    rows, held_out = _split(estimator, labels, copies.groups, seeds)
+    design = make_design(estimator, inputs.shape[1], len(classes), seed)
+    start = estimator.model_.networks if going_on else None
+    if start is not None and design.layer_sizes != start.layer_sizes:
+        raise CoCoError(
+            f"warm_start goes on with layers of {start.layer_sizes}, but the arguments and the "
+            f"table ask for {design.layer_sizes}; set warm_start=False to start anew"
+        )
+    return Job(
+        design=design,
+        classes=classes,
+        prior=decision_prior(estimator.priors, estimator.class_weight, classes, masses),
+        preprocessor=preprocessor,
+        inputs=inputs,
+        labels=labels,
+        weights=relative(design.objective.loss_weights(labels, weights * per_class[labels])),
+        row_weights=weights,
+        train=rows,
+        held_out=held_out,
+        seed=seed,
+        seeds=seeds,
+        start=start,
+    )
+
+
+def new_seed(estimator: Any) -> int:
+    """Draw what everything random in a fit follows from."""
+    return int(as_generator(estimator.random_state).integers(2**31))
+
+
+def read_inputs(
+    estimator: Any, rows: Any, y: NDArray[Any], *, learn: bool
+) -> tuple[Any, NDArray[np.float32]]:
+    """Return the preprocessing and what it makes of training rows, after learning if it is new."""
+    if not learn:
+        preprocessor = estimator.preprocessor_
+        return preprocessor, as_inputs(preprocessor.transform(rows), preprocessor, rows)
+    preprocessor = make_preprocessor(estimator.preprocess, type(estimator).__name__)
+    # To those who read the classes, such as a target encoder, that is not fit and then transform.
+    if hasattr(preprocessor, "fit_transform"):
+        made = preprocessor.fit_transform(rows, y)
+    else:
+        made = preprocessor.fit(rows, y).transform(rows)
+    return preprocessor, as_inputs(made, preprocessor, rows)
+
+
+def make_design(estimator: Any, n_features: int, n_classes: int, seed: int) -> Design:
+    """Return what the arguments of an estimator make of a table of that size."""
+    check_device(estimator.device)
+    objective: Objective = estimator.make_objective()
+    q = None if is_auto(estimator.embedding_dim) else int(estimator.embedding_dim)
+    hidden = np.atleast_1d(estimator.hidden_layer_sizes).tolist()
+    sizes = objective.layer_sizes(n_features, hidden, q, n_classes)
+    patience = estimator.n_iter_no_change
+    schedule = Schedule(
+        n_epochs=estimator.max_iter,
+        batch_size=estimator.batch_size,
+        learning_rate=estimator.learning_rate_init,
+        decay=estimator.learning_rate,
+        weight_decay=estimator.weight_decay,
+        clip_norm=estimator.clip_norm,
+        patience=patience if estimator.early_stopping else None,
+        # Often enough to see within the patience whether there is progress.
+        validate_every=max(1, min(estimator.max_iter // VALIDATIONS, patience // 3)),
+        pair_rows=objective.pair_rows,
+    )
+    normalize = estimator.normalize
+    network = {
+        "dropout": estimator.dropout,
+        "dropout_layer": estimator.dropout_layer,
+        "output": estimator.output,
+        "normalize": objective.normalize if is_auto(normalize) else bool(normalize),
+        "linear_hidden": objective.logits and q is not None,
+    }
+    own = estimator.module is not None
+    return Design(
+        objective,
+        sizes,
+        objective.make_loss(n_classes, sizes[-1], seed),
+        schedule,
+        network,
+        objective.head if is_auto(estimator.head) else estimator.head,
+        module_factory(estimator.module, n_features, sizes[-1]) if own else None,
+        estimator.device,
+    )
+
+
+def _check_goes_on(estimator: Any, classes: NDArray[Any]) -> None:
+    """Refuse to go on from a model of other classes or members."""
+    known, n_members = estimator.classes_, len(estimator.model_.heads)
+    if not np.array_equal(known, classes):
+        raise CoCoError(
+            f"warm_start goes on with the classes {known.tolist()}, but y has "
+            f"{classes.tolist()}; set warm_start=False to start anew"
+        )
+    if n_members != estimator.n_members:
+        raise CoCoError(
+            f"warm_start goes on with {n_members} members, but n_members is "
+            f"{estimator.n_members}; set warm_start=False to start anew"
+        )
+
+
+def _split(
+    estimator: Any, labels: NDArray[np.int64], groups: NDArray[np.int64], seeds: list[int]
+) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+    """Return the training rows and the held-out rows of each member."""
+    if not estimator.early_stopping:
+        everything = np.arange(len(labels))
+        return [everything] * len(seeds), [everything[:0]] * len(seeds)
+    fraction = estimator.validation_fraction
+    pairs = [
+        split_held_out(labels, groups, fraction, np.random.default_rng([seed, 1])) for seed in seeds
+    ]
+    return [rows for rows, _ in pairs], [held_out for _, held_out in pairs]
+
+
+def finish_job(job: Job, trained: Trained, heads: list[Any] | None = None) -> Fitted:
+    """Return the fitted model of a job: its networks, and a head for each, fitted unless given."""
+    design = job.design
+    networks: Ensemble | ModuleNetworks
+    if trained.modules is not None:
+        networks = ModuleNetworks(
+            trained.modules,
+            design.layer_sizes,
+            trained.parameters,
+            normalize=design.network["normalize"],
+            device=design.device,
+        )
+    else:
+        networks = Ensemble(
+            design.layer_sizes,
+            trained.parameters,
+            design.network["output"],
+            normalize=design.network["normalize"],
+            linear_hidden=design.network["linear_hidden"],
+            logits=design.logits,
+        )
+    outcome = trained.outcome
+    masses = np.bincount(job.labels, weights=job.row_weights, minlength=job.n_classes)
+    history = History(outcome.loss_curves, outcome.best_epochs, job.seed, masses.astype(np.float64))
+    reads_outputs = is_named(design.head, READOUT)
+    if heads is None:
+        features = (networks.outputs if reads_outputs else networks.embeddings)(job.inputs)
+        heads = fit_heads(job, features)
+    encoder = getattr(job.preprocessor, "encoder_", job.preprocessor)  # a user's own has none
+    values = tuple(_fitted_value(head) for head in heads)
+    model = FittedModel(job.classes, job.prior, encoder, networks, values, reads_outputs)
+    return Fitted(model, history, job.preprocessor, heads)
+
+
+def fit_heads(job: Job, features: NDArray[Any]) -> list[Any]:
+    """Return a head for each member, fitted on its training rows, calibrated on the others.
+
+    Parameters
+    ----------
+    job : Job
+        What was trained.
+    features : array of shape (K, n, q)
+        What the heads look at.
+
+    Raises
+    ------
+    CoCoError
+        If rows have different weights and the head takes none.
+    """
+    weights = head_weights(job)
+    even = bool(np.all(weights == weights[0]))
+    heads = []
+    with threads_for(BLOCK_NUMBERS * features.shape[-1]):
+        for h, rows, held_out in zip(features, job.train, job.held_out, strict=True):
+            head = _make_head(job)
+            if even:
+                head.fit(h[rows], job.labels[rows])
+            else:
+                _check_takes_weights(head)
+                head.fit(h[rows], job.labels[rows], sample_weight=weights[rows])
+            if len(held_out) and isinstance(head, EmbeddingHead):
+                head.calibrate(h[held_out], job.labels[held_out], sample_weight=weights[held_out])
+            heads.append(head)
+    return heads
+
+
+def head_weights(job: Job) -> NDArray[Any]:
+    """Return what each row weighs for the heads, (n,)."""
+    kind = job.design.head
+    if is_named(kind, READOUT) and job.design.logits and job.weights is not None:
+        return job.weights  # logits have learnt the class shares that these make
+    weights = job.row_weights
+    if _is_linear(kind):  # they know no priors: rows are weighted until class shares are the priors
+        share = np.bincount(job.labels, weights=weights) / weights.sum()
+        weights = weights * (job.prior / share)[job.labels]
+    return weights
+
+
+def _is_linear(kind: Any) -> bool:
+    return isinstance(kind, str) and kind in LINEAR_HEADS
+
+
+def _make_head(job: Job) -> Any:
+    design, kind = job.design, job.design.head
+    if is_named(kind, READOUT):
+        weights = job.row_weights if job.weights is None else job.weights
+        return design.objective.readout(design.loss, job.labels, weights, job.prior)
+    head = make_head(kind, "empirical" if _is_linear(kind) else job.prior)
+    if isinstance(kind, EmbeddingHead) and is_named(kind.priors, "uniform"):
+        head.set_params(priors=job.prior)  # it has none of its own
+    return head
+
+
+def _fitted_value(head: Any) -> Any:
+    """Return what a head has learnt as a value that needs no scikit-learn, if it is one of ours."""
+    if isinstance(head, EmbeddingHead):
+        return head.fitted_
+    return FittedLinear.of(head) if type(head) in (RidgeClassifier, LinearSVC) else head
+
+
+def _check_takes_weights(head: Any) -> None:
+    if not has_fit_parameter(head, "sample_weight"):
+        raise CoCoError(
+            f"the rows have different weights, but the head {type(head).__name__} takes no "
+            f"sample_weight; give whole numbers, which are numbers of copies, or another head"
+        )
+
+
+@contextmanager
+def reported(
+    estimator: Any, job: Job, X: Any, y: Any, sample_weight: Any
+) -> Iterator[list[Callback]]:
+    """Give the listeners that report to what ``set_callbacks`` of scikit-learn has set, if any.
+
+    Callbacks that ask for a fitted estimator get what ``fit`` would leave if training stopped after
+    the epoch, heads and all: that costs what the end of a fit costs, every epoch.
+    """
+    if not hasattr(estimator, "_skl_callbacks"):  # where set_callbacks of scikit-learn puts them
+        yield []
+        return
+    data = {"X": X, "y": y}
+    if sample_weight is not None:  # what callbacks pass on to their scorers
+        data["metadata"] = {"sample_weight": sample_weight}
+    n_epochs = job.design.schedule.n_epochs
+    root = estimator._init_callback_context(max_subtasks=n_epochs)  # noqa: SLF001 - its authors' way
+    root.call_on_fit_task_begin(estimator=estimator, **data)
+
+    def report(epoch: Epoch) -> bool:
+        def attributes() -> dict[str, Any]:
+            twin = copy.copy(estimator)
+            twin.keep(*finish_job(job, trained_so_far(epoch)))
+            return dict(vars(twin))
+
+        context = root.subcontext(task_name="epoch")
+        context.call_on_fit_task_begin(estimator=estimator, **data)
+        return bool(
+            context.call_on_fit_task_end(
+                estimator=estimator, reconstruction_attributes=attributes, **data
+            )
+        )
+
+    yield [report]
+    root.call_on_fit_task_end(estimator=estimator, reconstruction_attributes={}, **data)

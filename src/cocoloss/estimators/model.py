@@ -1,0 +1,484 @@
+"""A fitted model as one frozen value: all that predicting, saving and exporting need to know.
+
+It knows nothing of how it was trained, of scikit-learn or, unless a network is the user's own, of
+torch: numpy and pandas are enough.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cocoloss._checks import check_option, is_sparse
+from cocoloss.columns.encoder import FloatEncoder, TableEncoder
+from cocoloss.estimators.threads import threads_for
+from cocoloss.exceptions import CoCoError
+from cocoloss.heads.fitted import head_from_state
+
+BLOCK_NUMBERS = 2**17  # activations of one block of rows: 1 MB, so that layers meet in the cache
+MODULE_ROWS = 4096  # rows that a module of the user's own gets at once
+MAX_WIDTH = 2**24
+OUTPUTS = ("identity", "tanh")
+ENCODERS: dict[str, Any] = {kind.__name__: kind for kind in (TableEncoder, FloatEncoder)}
+TINY_NORM = 1e-12  # that of cocoloss.networks, which needs torch
+
+
+class Networks(Protocol):
+    """K networks that embed rows: what a solver leaves behind."""
+
+    @property
+    def n_networks(self) -> int:
+        """Number of networks, K."""
+
+    @property
+    def n_inputs(self) -> int:
+        """Columns of the matrix that they take, d."""
+
+    @property
+    def width(self) -> int:
+        """Dimensions of an embedding, q."""
+
+    def outputs(self, X: NDArray[np.float32]) -> NDArray[Any]:
+        """Return what each network gives for the rows of a matrix, (K, n, outputs)."""
+
+    def embeddings(self, X: NDArray[np.float32]) -> NDArray[Any]:
+        """Return the embedding of the rows by each network, (K, n, q)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """K multilayer perceptrons with ReLU units, as arrays.
+
+    They compute in float64, so that a row gets the same prediction whatever other rows it comes
+    with: float32 products round differently in blocks of different sizes.
+
+    Attributes
+    ----------
+    layer_sizes : tuple of int
+        Inputs, hidden units, outputs.
+    parameters : float32 array of shape (K, P)
+        Weights and biases in the order of :class:`cocoloss.networks.LockstepMLP`.
+    output : {"identity", "tanh"}
+        What follows the last layer.
+    normalize : bool
+        Whether outputs are divided by their norm.
+    linear_hidden : bool
+        Whether the last hidden layer has no ReLU.
+    logits : bool
+        Whether the outputs are logits; the embedding is the last hidden layer then.
+    """
+
+    layer_sizes: tuple[int, ...]
+    parameters: NDArray[np.float32]
+    output: str = "identity"
+    normalize: bool = False
+    linear_hidden: bool = False
+    logits: bool = False
+
+    @property
+    def n_networks(self) -> int:
+        """Number of networks, K."""
+        return len(self.parameters)
+
+    @property
+    def n_inputs(self) -> int:
+        """Columns of the matrix that they take, d."""
+        return self.layer_sizes[0]
+
+    @property
+    def width(self) -> int:
+        """Dimensions of an embedding, q."""
+        return self.layer_sizes[-2 if self.logits else -1]
+
+    def layers(self, k: int) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Yield weights (in, out) and biases (out,) of network ``k``."""
+        start = 0
+        for n_in, n_out in pairwise(self.layer_sizes):
+            stop = start + n_in * n_out
+            yield (
+                self.parameters[k, start:stop].reshape(n_in, n_out).astype(np.float64),
+                self.parameters[k, stop : stop + n_out].astype(np.float64),
+            )
+            start = stop + n_out
+
+    def has_relu(self, layer: int) -> bool:
+        """Return whether a layer, from 0, has ReLU units."""
+        n_layers = len(self.layer_sizes) - 1
+        return layer < (n_layers - 2 if self.linear_hidden else n_layers - 1)
+
+    def outputs(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return what each network gives for the rows of a matrix, (K, n, outputs)."""
+        return self.embed(X)
+
+    def embeddings(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the embedding of the rows by each network, (K, n, q)."""
+        return self.embed(X, hidden=self.logits)
+
+    def embed(self, X: NDArray[np.float32], *, hidden: bool = False) -> NDArray[np.float64]:
+        """Return the last layer of each network, or the last hidden one, (K, n, q)."""
+        width = self.layer_sizes[-2] if hidden else self.layer_sizes[-1]
+        result = np.empty((self.n_networks, len(X), width))
+        step = max(1, BLOCK_NUMBERS // max(self.layer_sizes))
+        work = step * max(n_in * n_out for n_in, n_out in pairwise(self.layer_sizes))
+        with threads_for(work):
+            for k in range(self.n_networks):
+                layers = list(self.layers(k))
+                for start in range(0, len(X), step):
+                    rows = X[start : start + step].astype(np.float64)
+                    result[k, start : start + step] = self._forward(layers, rows, hidden=hidden)
+        return result
+
+    def _forward(
+        self, layers: list[tuple[Any, Any]], a: NDArray[np.float64], *, hidden: bool
+    ) -> NDArray[np.float64]:
+        for layer, (weight, bias) in enumerate(layers[:-1]):
+            a = a @ weight
+            a += bias
+            if self.has_relu(layer):
+                np.maximum(a, 0, out=a)
+        if hidden:
+            return a
+        weight, bias = layers[-1]
+        a = a @ weight
+        a += bias
+        if self.output == "tanh":
+            np.tanh(a, out=a)
+        return _normalized(a) if self.normalize else a
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the value as a dict of numbers, text and arrays."""
+        return dict(vars(self)) | {"layer_sizes": list(self.layer_sizes)}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
+        sizes = _part(state, "layer_sizes", list)
+        if len(sizes) < 2 or not all(type(n) is int and 1 <= n <= MAX_WIDTH for n in sizes):
+            raise CoCoError("the layers have no possible sizes")
+        parameters = _part(state, "parameters", np.ndarray)
+        n_parameters = sum((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))
+        if parameters.dtype != np.float32 or parameters.shape[1:] != (n_parameters,):
+            raise CoCoError("the weights do not fill the layers")
+        if not np.isfinite(parameters).all():
+            raise CoCoError("weights are not finite")
+        return cls(
+            tuple(sizes),
+            parameters,
+            check_option(_part(state, "output", str), "output", OUTPUTS),
+            normalize=_part(state, "normalize", bool),
+            linear_hidden=_part(state, "linear_hidden", bool),
+            logits=_part(state, "logits", bool),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ModuleNetworks:
+    """K torch modules of the user's own, whose output is the embedding.
+
+    Attributes
+    ----------
+    modules : list of torch.nn.Module
+        In evaluation mode.
+    layer_sizes : tuple of int
+        Inputs, what the arguments say of hidden units, outputs.
+    parameters : float32 array of shape (K, P)
+        All parameters of each, to go on training from.
+    normalize : bool
+        Whether outputs are divided by their norm.
+    device : str
+        Where they are.
+    """
+
+    modules: list[Any]
+    layer_sizes: tuple[int, ...]
+    parameters: NDArray[np.float32]
+    normalize: bool = False
+    device: str = "cpu"
+
+    @property
+    def n_networks(self) -> int:
+        """Number of networks, K."""
+        return len(self.modules)
+
+    @property
+    def n_inputs(self) -> int:
+        """Columns of the matrix that they take, d."""
+        return self.layer_sizes[0]
+
+    @property
+    def width(self) -> int:
+        """Dimensions of an embedding, q."""
+        return self.layer_sizes[-1]
+
+    def outputs(self, X: NDArray[np.float32]) -> NDArray[Any]:
+        """Return what each module gives for the rows of a matrix, (K, n, q), block by block."""
+        import torch  # noqa: PLC0415 - the modules are torch's
+
+        blocks = []
+        with torch.no_grad():
+            for start in range(0, max(1, len(X)), MODULE_ROWS):
+                x = torch.from_numpy(X[start : start + MODULE_ROWS]).to(self.device)
+                blocks.append(np.stack([module(x).cpu().numpy() for module in self.modules]))
+        made = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+        return _normalized(made.astype(np.float64)) if self.normalize else made
+
+    def embeddings(self, X: NDArray[np.float32]) -> NDArray[Any]:
+        """Return the same: the hidden layers of a module are its own."""
+        return self.outputs(X)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """An encoder of tables, networks that embed rows, and a head for each that reads a class off.
+
+    Predictions of the members are averaged.
+
+    Attributes
+    ----------
+    classes : array of shape (C,)
+        What is predicted; heads know classes by their positions.
+    prior : array of shape (C,)
+        Under which classes are predicted.
+    encoder : object with ``transform``
+        Makes a float32 matrix of a table: a value of :mod:`cocoloss.columns.encoder`, or a
+        transformer of the user's own.
+    networks : Ensemble or ModuleNetworks
+        Make embeddings of its rows.
+    heads : tuple
+        One per network: values of :mod:`cocoloss.heads.fitted`, or classifiers of the user's own.
+    reads_outputs : bool
+        Whether the heads look at the outputs of the networks rather than at the embeddings.
+    """
+
+    classes: NDArray[Any]
+    prior: NDArray[np.float64]
+    encoder: Any
+    networks: Networks
+    heads: tuple[Any, ...]
+    reads_outputs: bool = False
+
+    @property
+    def n_inputs(self) -> int:
+        """Columns of the matrix that the encoder makes of a table."""
+        return self.networks.n_inputs
+
+    @property
+    def n_outputs(self) -> int:
+        """Columns of :meth:`transform`."""
+        return self.networks.width * len(self.heads)
+
+    def has(self, method: str) -> bool:
+        """Return whether the heads have a method, such as ``"predict_proba"``."""
+        return hasattr(self.heads[0], method)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each row: the argmax of :meth:`predict_proba` if there is one.
+
+        Heads without any scores vote.
+        """
+        features = self.head_inputs(self.inputs(X))
+        if self.has("predict_proba"):
+            best = self._mean("predict_proba", features).argmax(axis=1)
+        elif self.has("decision_function"):
+            mean = self._mean("decision_function", features)
+            best = (mean > 0).astype(int) if mean.ndim == 1 else mean.argmax(axis=1)
+        else:
+            best = self._votes(features).argmax(axis=1)
+        return np.asarray(self.classes[best])
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class, (n, C), averaged over the members."""
+        return self._mean("predict_proba", self.head_inputs(self.inputs(X)))
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return a score per class, (n, C); for two classes one score, positive for the second."""
+        features = self.head_inputs(self.inputs(X))
+        if self.has("predict_proba"):
+            floor = np.finfo(np.float64).tiny
+            scores = np.log(np.maximum(self._mean("predict_proba", features), floor))
+            return scores[:, 1] - scores[:, 0] if len(self.classes) == 2 else scores
+        return self._mean("decision_function", features)
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Return the embedding of each row, those of the members side by side, (n, K q).
+
+        They are scaled so that inner products are the mean of theirs.
+        """
+        embeddings = self.networks.embeddings(self.inputs(X))
+        K, n, q = embeddings.shape
+        joined = embeddings.transpose(1, 0, 2).reshape(n, K * q) / np.sqrt(K)
+        return np.asarray(joined, dtype=np.float32)
+
+    def outlier_score(self, X: Any) -> NDArray[np.float64]:
+        """Return how strange each row is, averaged over the members; larger is stranger."""
+        return self._mean("outlier_score", self.head_inputs(self.inputs(X)))
+
+    def inputs(self, X: Any) -> NDArray[np.float32]:
+        """Return the matrix that the networks get of a table, (n, d)."""
+        return as_inputs(self.encoder.transform(X), self.encoder, X)
+
+    def head_inputs(self, inputs: NDArray[np.float32]) -> NDArray[Any]:
+        """Return what the heads look at, (K, n, q)."""
+        networks = self.networks
+        return networks.outputs(inputs) if self.reads_outputs else networks.embeddings(inputs)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the model as nested dicts and lists of numbers, text and arrays.
+
+        Networks, encoder and heads must be ours: those of the user's own have no state.
+        """
+        parts: Any = self.networks
+        return {
+            "classes": self.classes,
+            "prior": self.prior,
+            "encoder": {"kind": type(self.encoder).__name__, "state": self.encoder.to_state()},
+            "networks": parts.to_state(),
+            "heads": [head.to_state() for head in self.heads],
+            "reads_outputs": self.reads_outputs,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the model that :meth:`to_state` described.
+
+        Raises
+        ------
+        CoCoError
+            If a part is missing or impossible, or parts do not fit together: a stranger may have
+            written the state.
+        """
+        networks = Ensemble.from_state(_part(state, "networks", dict))
+        described = _part(state, "encoder", dict)
+        kind = ENCODERS[check_option(described.get("kind"), "the preprocessing", ENCODERS)]
+        encoder = kind.from_state(_part(described, "state", dict))
+        if encoder.width != networks.n_inputs:
+            raise CoCoError("the preprocessing does not fit the first layer")
+        classes, prior = (_part(state, name, np.ndarray) for name in ("classes", "prior"))
+        C = classes.size
+        if classes.shape != (C,) or prior.shape != (C,) or not (prior > 0).all():
+            raise CoCoError("the classes are no list, or have no possible priors")
+        heads = tuple(map(head_from_state, _part(state, "heads", list)))
+        if len(heads) != networks.n_networks or not heads:
+            raise CoCoError("there is not one head for each network")
+        if len({type(head) for head in heads}) != 1:
+            raise CoCoError("the heads are of different kinds")
+        reads_outputs = _part(state, "reads_outputs", bool)
+        width = networks.layer_sizes[-1] if reads_outputs else networks.width
+        if any(head.n_features != width for head in heads):
+            raise CoCoError("a head does not fit the embedding")
+        if any(head.n_classes != C for head in heads):
+            raise CoCoError("the heads know other classes than the model")
+        return cls(classes, prior, encoder, networks, heads, reads_outputs)
+
+    def _mean(self, method: str, features: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the result of a method of the heads, averaged over the members."""
+        pairs = zip(self.heads, features, strict=True)
+        with threads_for(BLOCK_NUMBERS * features.shape[-1]):  # of a head, in one block of rows
+            mean: NDArray[np.float64] = np.mean([getattr(h, method)(f) for h, f in pairs], axis=0)
+        return mean
+
+    def _votes(self, features: NDArray[Any]) -> NDArray[np.int64]:
+        """Return how many heads are for each class, (n, C)."""
+        votes = np.zeros((features.shape[1], len(self.classes)), dtype=np.int64)
+        rows = np.arange(len(votes))
+        for head, h in zip(self.heads, features, strict=True):
+            votes[rows, head.predict(h)] += 1
+        return votes
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """How a model came about, and what ``partial_fit`` goes on from; no rows.
+
+    Attributes
+    ----------
+    loss_curves : list of lists of float
+        Training loss of each member in each epoch.
+    best_epochs : integer array of shape (K,)
+        The epoch that each member keeps.
+    seed : int
+        What everything random followed from.
+    class_masses : array of shape (C,)
+        What the rows of each class weighed.
+    n_parts : int
+        Fits and parts so far.
+    """
+
+    loss_curves: list[list[float]]
+    best_epochs: NDArray[np.int64]
+    seed: int
+    class_masses: NDArray[np.float64]
+    n_parts: int = 1
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], n_members: int, n_classes: int) -> Self:
+        """Return the history that a dict of its attributes describes, or refuse it."""
+        curves = _part(state, "loss_curves", list)
+        epochs, masses = (
+            _part(state, name, np.ndarray) for name in ("best_epochs", "class_masses")
+        )
+        seed, n_parts = _part(state, "seed", int), _part(state, "n_parts", int)
+        if seed < 0 or n_parts < 1 or epochs.dtype.kind != "i" or epochs.shape != (n_members,):
+            raise CoCoError("the epochs, seed or parts of its history are none")
+        if len(curves) != n_members or not all(
+            isinstance(curve, list) and all(isinstance(loss, float) for loss in curve)
+            for curve in curves
+        ):
+            raise CoCoError("the loss curves of its history are none")
+        if masses.dtype != np.float64 or masses.shape != (n_classes,) or not (masses > 0).all():
+            raise CoCoError("the classes of its history are not those of the model")
+        return cls(curves, epochs, seed, masses, n_parts)
+
+
+def _part(state: Mapping[str, Any], name: str, kind: type) -> Any:
+    """Return a part of a state, or say that it is not there or of another type."""
+    if not isinstance(state.get(name), kind):
+        raise CoCoError(f"its {name} must be of type {kind.__name__}")
+    return state[name]
+
+
+def _normalized(embeddings: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide embeddings (..., q) by their norms, in place."""
+    norms = np.sqrt(np.einsum("...q,...q->...", embeddings, embeddings))[..., None]
+    embeddings /= np.maximum(norms, TINY_NORM)
+    return embeddings
+
+
+def as_inputs(made: Any, encoder: Any, rows: Any) -> NDArray[np.float32]:
+    """Return what an encoder made of some rows as a float32 matrix, or say what is wrong with it.
+
+    Raises
+    ------
+    CoCoError
+        If it is no matrix of finite numbers with a row for each row.
+    """
+    name = type(encoder).__name__
+    made = made.toarray() if is_sparse(made) else made
+    try:
+        with np.errstate(over="ignore"):  # reported below
+            inputs = np.ascontiguousarray(made, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise CoCoError(f"the preprocessing {name} must make numbers: {error}") from error
+    if inputs.ndim != 2 or len(inputs) != _n_rows(rows) or inputs.shape[1] == 0:
+        raise CoCoError(
+            f"the preprocessing {name} must make a matrix with a row for each of the "
+            f"{_n_rows(rows)} rows, but made one of shape {inputs.shape}"
+        )
+    if not np.isfinite(inputs).all():
+        raise CoCoError(
+            f"the preprocessing {name} left gaps or infinite numbers; add an imputer to it, or use "
+            f"preprocess='auto'"
+        )
+    return inputs
+
+
+def _n_rows(rows: Any) -> int:
+    if isinstance(rows, pd.DataFrame | np.ndarray):
+        return len(rows)
+    from sklearn.utils.validation import _num_samples  # noqa: PLC0415 - slow, and seldom needed
+
+    return int(_num_samples(rows))

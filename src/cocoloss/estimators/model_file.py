@@ -1,0 +1,484 @@
+"""Model files: a fitted classifier as a safetensors file, safe to load whoever wrote it.
+
+Arrays are tensors; everything else is one JSON text in the metadata, behind the SHA-256 of itself
+and of all tensors. The digest finds accidents; what a stranger has crafted is held by the format,
+which can run nothing and unpack nothing, and by ``from_state`` of each part, which checks what it
+gets. Only :func:`load` imports scikit-learn; nothing here imports torch.
+"""
+
+import hashlib
+import json
+import math
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from cocoloss._late import LateNames
+from cocoloss.estimators.model import Ensemble, FittedModel, History
+from cocoloss.exceptions import CoCoError
+from cocoloss.files import write_whole
+from cocoloss.heads.fitted import KINDS as HEAD_KINDS
+
+VERSION = 2  # of what a state means; raise it when an older reader would misread a file
+KEY = "cocoloss"  # one key of the metadata, since safetensors writes several in any order
+MAX_TEXT = 2**25  # bytes; a table of 10,000 columns with 64 categories each takes a third
+MAX_HEADER = 3 * MAX_TEXT  # in which quotes are escaped, and tensors listed
+# Bytes of all arrays of text together: in an array of text every item is as wide as the longest.
+MAX_TEXT_ARRAYS = 2**26
+NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+SPECIAL = "$"  # the key that marks what JSON lacks; keys of dicts that begin with it are doubled
+ZIP_START, ZIP_NAME = b"PK\x03\x04", slice(30, 40)  # of the files before version 2
+CLASSIFIERS = ("CoCoClassifier", "DotRegressionClassifier", "CrossEntropyClassifier")
+# Classes of arguments: they are made anew from arguments of their own.
+PARTS = LateNames(
+    {
+        "cocoloss.columns": ["TablePreprocessor", "FloatConverter"],
+        "cocoloss.heads": ["GaussianHead", "CentroidHead", "ReadoutHead"],
+        "sklearn.linear_model": ["RidgeClassifier"],
+        "sklearn.svm": ["LinearSVC"],
+    }
+)
+
+
+def load_model(path: str | os.PathLike[str]) -> FittedModel:
+    """Read a model file for its predictions alone: without scikit-learn, scipy and torch.
+
+    They are those of the classifier that :func:`load` gives, to the last bit.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Raises
+    ------
+    CoCoError
+        As :func:`load` does.
+    """
+    model: FittedModel = _read(path, _model)
+    return model
+
+
+def load(path: str | os.PathLike[str], kind: type | None = None) -> Any:
+    """Read a classifier of any class that its ``save`` wrote; nothing in the file is run.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    kind : type, optional
+        The class that is expected.
+
+    Returns
+    -------
+    The fitted classifier; predicting needs no torch.
+
+    Raises
+    ------
+    CoCoError
+        If there is no such file, or it is of another kind, altered, cut short or from a later
+        version.
+    """
+    classifier = _read(path, _classifier)
+    if kind is not None and not isinstance(classifier, kind):
+        found = type(classifier).__name__
+        raise CoCoError(f"{path} holds a {found}, not a {kind.__name__}; use {found}.load")
+    return classifier
+
+
+def save(classifier: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted classifier to a file, whole or not at all; see its ``save``."""
+    import cocoloss  # noqa: PLC0415 - for its version
+    from cocoloss.estimators import classifiers  # noqa: PLC0415 - scikit-learn
+
+    name = type(classifier).__name__
+    if name not in CLASSIFIERS or getattr(classifiers, name) is not type(classifier):
+        raise CoCoError(
+            f"{name} is a class of your own; a model file holds {', '.join(CLASSIFIERS)} only"
+        )
+    _check_own_parts(classifier.model_)
+    state = {
+        "classifier": name,
+        "arguments": _arguments(classifier),
+        "model": classifier.model_.to_state(),
+        "history": dict(vars(classifier.history_)),
+        "output": getattr(classifier, "_sklearn_output_config", {}).get("transform"),
+    }
+    write_state(path, state, writer=f"cocoloss {cocoloss.__version__}")
+
+
+def _check_own_parts(model: FittedModel) -> None:
+    """Refuse what only pickle could hold, and say what to do instead."""
+    if not isinstance(model.networks, Ensemble):
+        raise CoCoError(
+            "a model file cannot hold a torch module; save its weights with torch.save, or "
+            "describe the network by hidden_layer_sizes"
+        )
+    if not hasattr(model.encoder, "to_state"):
+        raise CoCoError(
+            f"a model file cannot hold the preprocessing {type(model.encoder).__name__}; use "
+            f"preprocess='auto' or None and transform the table before"
+        )
+    if type(model.heads[0]) not in HEAD_KINDS.values():
+        from cocoloss.heads import HEADS  # noqa: PLC0415 - scikit-learn
+
+        raise CoCoError(
+            f"a model file cannot hold the head {type(model.heads[0]).__name__}; use one of "
+            f"{', '.join(HEADS)}"
+        )
+
+
+def _arguments(part: Any) -> dict[str, Any]:
+    """Return the arguments of an estimator without what belongs to this process."""
+    arguments = {name: _plain(value) for name, value in part.get_params(deep=False).items()}
+    arguments.pop("callbacks", None)
+    if not isinstance(arguments.get("random_state"), int):
+        arguments.pop("random_state", None)
+    return arguments
+
+
+def _plain(value: Any) -> Any:
+    """Return arrays for series and frames, the name of a device, the arguments of a part."""
+    if hasattr(value, "to_numpy"):
+        return value.to_numpy()
+    if isinstance(value, np.generic):
+        return value.item()
+    if type(value).__module__ == "torch" and type(value).__name__ == "device":
+        return str(value)
+    name = type(value).__name__
+    if name in PARTS and type(value) is PARTS[name]:
+        return {"part": name, "arguments": _arguments(value)}
+    return value
+
+
+def _read(path: str | os.PathLike[str], make: Callable[[Mapping[str, Any]], Any]) -> Any:
+    state = read_state(path)
+    try:
+        return make(state)
+    except (Exception, RecursionError) as error:  # the parts of a crafted file may say anything
+        raise CoCoError(f"{path} is not a usable model file: {_brief(error)}") from error
+
+
+def _model(state: Mapping[str, Any]) -> FittedModel:
+    """Return the model of a file after it has predicted once, on a row of gaps."""
+    model = FittedModel.from_state(state["model"])
+    row = model.encoder.blank_row()
+    with warnings.catch_warnings(), np.errstate(divide="raise", invalid="raise"):
+        warnings.simplefilter("ignore")
+        if not np.isfinite(model.head_inputs(model.inputs(row))).all():
+            raise CoCoError("what the networks make is not finite")
+        scores, embedding = model.decision_function(row), model.transform(row)
+    if not (np.isfinite(scores).all() and np.isfinite(embedding).all()):
+        raise CoCoError("its predictions are not finite")
+    return model
+
+
+def _classifier(state: Mapping[str, Any]) -> Any:
+    """Return the classifier that a state describes."""
+    model = _model(state)  # first, so that both readers refuse in the same words
+    history = History.from_state(state["history"], len(model.heads), len(model.classes))
+    from cocoloss.estimators import classifiers  # noqa: PLC0415 - scikit-learn
+
+    name = state["classifier"]
+    if name not in CLASSIFIERS:
+        raise CoCoError(f"a classifier of a class that no file holds: {name!r:.60}")
+    arguments = {key: _made(value) for key, value in state["arguments"].items()}
+    classifier = getattr(classifiers, name)(**arguments)
+    heads = [_as_classifier(head, classifier.head, model.prior) for head in model.heads]
+    classifier.keep(model, history, _as_transformer(model.encoder, classifier), heads)
+    if state["output"] is not None:
+        classifier.set_output(transform=state["output"])
+    return classifier
+
+
+def _made(value: Any) -> Any:
+    """Return an argument as it was: a part is made of its class and its own arguments."""
+    if isinstance(value, dict) and value.keys() == {"part", "arguments"}:
+        arguments = {name: _made(argument) for name, argument in value["arguments"].items()}
+        return PARTS[value["part"]](**arguments)
+    return value
+
+
+def _as_classifier(fitted: Any, asked: Any, prior: NDArray[np.float64]) -> Any:
+    """Return the head of scikit-learn's kind that has learnt a value; linear ones stay values."""
+    from sklearn.base import clone  # noqa: PLC0415
+
+    from cocoloss.heads import CentroidHead, EmbeddingHead, GaussianHead, ReadoutHead  # noqa: PLC0415
+
+    kinds = {"gaussian": GaussianHead, "centroid": CentroidHead, "readout": ReadoutHead}
+    if fitted.kind not in kinds:
+        return fitted
+    own = isinstance(asked, EmbeddingHead)
+    head: Any = clone(asked) if own else kinds[fitted.kind](priors=prior)
+    head.fitted_, head.classes_ = fitted, np.arange(fitted.n_classes)
+    head.n_features_in_ = fitted.n_features
+    return head
+
+
+def _as_transformer(encoder: Any, classifier: Any) -> Any:
+    """Return the preprocessing of scikit-learn's kind that has learnt an encoder."""
+    from cocoloss.columns import make_preprocessor  # noqa: PLC0415 - scikit-learn
+
+    preprocessor = make_preprocessor(classifier.preprocess, type(classifier).__name__)
+    preprocessor.encoder_ = encoder
+    return preprocessor
+
+
+def _brief(error: BaseException) -> str:
+    """Return our own message; of another's error the name only, for it may quote bytes."""
+    return str(error) if isinstance(error, CoCoError) else f"it is broken ({type(error).__name__})"
+
+
+# States as safetensors --------------------------------------------------------------------------
+
+
+def write_state(path: str | os.PathLike[str], state: Mapping[str, Any], *, writer: str) -> None:
+    """Write a state into one file, whole or not at all; the same state gives the same bytes.
+
+    Parameters
+    ----------
+    path : path
+        Where to write.
+    state : dict
+        Nested dicts, lists and tuples of None, bool, int, float, str and arrays of numbers, truths,
+        times and text.
+    writer : str
+        Name and version of the program, for the message of an older reader.
+
+    Raises
+    ------
+    CoCoError
+        If the state holds anything else, or the place cannot be written to.
+    """
+    encoder = _Encoder()
+    document = {"version": VERSION, "writer": writer, "state": encoder.encode(dict(state), "model")}
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    if len(text) > MAX_TEXT:
+        raise CoCoError(
+            f"the description of the model takes {len(text):,} bytes, and a file holds "
+            f"{MAX_TEXT:,} at most; leave out columns with very many categories"
+        )
+    sealed = f"{_digest(text, encoder.tensors)} {text}"
+    with write_whole(path) as aside:
+        save_file(encoder.tensors, aside, metadata={KEY: sealed})
+
+
+def read_state(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what :func:`write_state` wrote, and nothing else.
+
+    Raises
+    ------
+    CoCoError
+        If there is no such file, or it is of another kind, altered, cut short or from the future.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            _check_start(path, file.read(ZIP_NAME.stop))
+        with safe_open(path, framework="numpy") as file:
+            sealed = (file.metadata() or {}).get(KEY)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise CoCoError(f"there is no file {path}") from None
+    except IsADirectoryError:
+        raise CoCoError(f"{path} is a folder, not a model file") from None
+    except OSError as error:
+        raise CoCoError(f"cannot read {path}: {error.strerror or error}") from error
+    except SafetensorError as error:
+        raise _altered(path) from error
+    except CoCoError:
+        raise
+    except ValueError as error:  # a NUL in the name
+        raise CoCoError(f"cannot read {str(path)!r}: {error}") from error
+    except Exception as error:  # a tensor of a kind that numpy lacks, for one
+        raise _refusal(path, error) from error
+    if sealed is None:
+        raise _refusal(path, CoCoError("it holds no model of ours"))
+    return _unsealed(path, sealed, tensors)
+
+
+def _check_start(path: Path, start: bytes) -> None:
+    """Refuse what is no safetensors file, or has more to say than a model."""
+    if start.startswith(ZIP_START) and start[ZIP_NAME] == b"model.json":
+        raise CoCoError(
+            f"{path} is a model file of an earlier version of cocoloss (format 1), which this one "
+            f"does not read; fit the model again and save it"
+        )
+    if start[8:9] != b"{":
+        raise CoCoError(f"{path} is not a cocoloss model file; nothing of it was opened")
+    if int.from_bytes(start[:8], "little") > MAX_HEADER:
+        raise CoCoError(f"{path} is not a cocoloss model file: its description is too long")
+
+
+def _unsealed(path: Path, sealed: str, tensors: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    digest, _, text = sealed.partition(" ")
+    intact = digest == _digest(text, tensors)
+    try:
+        version, writer, tree = _parsed(text)
+    except (Exception, RecursionError) as error:  # whatever a crafted text makes json say
+        raise (_refusal(path, error) if intact else _altered(path)) from error
+    if version > VERSION:
+        raise CoCoError(
+            f"{path} has format {version} of {writer!r:.60}, and this version of cocoloss "
+            f"reads formats up to {VERSION}; upgrade cocoloss"
+        )
+    if not intact:
+        raise _altered(path)
+    try:
+        return _Decoder(tensors).state(tree)
+    except (Exception, RecursionError) as error:
+        raise _refusal(path, error) from error
+
+
+def _parsed(text: str) -> tuple[int, Any, Any]:
+    """Return the version, the writer and the state that a text tells, the last still encoded."""
+    document = json.loads(text)
+    version = document["version"]
+    if type(version) is not int or version < 1:
+        raise CoCoError("its version is no number")
+    return version, document["writer"], document["state"]
+
+
+def _altered(path: Path) -> CoCoError:
+    return CoCoError(
+        f"{path} was altered or cut short: its checksum does not match; get the file again"
+    )
+
+
+def _refusal(path: Path, why: BaseException) -> CoCoError:
+    return CoCoError(f"{path} is not a cocoloss model file: {_brief(why)}")
+
+
+def _digest(text: str, tensors: Mapping[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(text.encode(errors="surrogatepass"))
+    for name in sorted(tensors):
+        array = tensors[name]
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode(errors="surrogatepass"))
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+class _Encoder:
+    """Turns a state into what JSON has, and collects its arrays under the names of their places."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[str, NDArray[Any]] = {}
+        self.text_bytes = 0
+
+    def encode(self, value: Any, where: str) -> Any:  # noqa: PLR0911 - a table of types
+        if isinstance(value, np.generic) and value.dtype.kind not in "Mm":
+            value = value.item()
+        if value is None or isinstance(value, (bool, int, str)):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {SPECIAL: "float", "value": str(value)}
+        if isinstance(value, np.ndarray):
+            return self._array(value, where)
+        if isinstance(value, list):
+            return [self.encode(item, f"{where}.{i}") for i, item in enumerate(value)]
+        if isinstance(value, tuple):
+            return {SPECIAL: "tuple", "items": self.encode(list(value), where)}
+        if not isinstance(value, Mapping):
+            raise CoCoError(
+                f"{where} is a {type(value).__name__}, which a model file cannot hold without "
+                f"pickle"
+            )
+        if all(isinstance(key, str) for key in value):
+            return {_escaped(k): self.encode(item, f"{where}.{k}") for k, item in value.items()}
+        pairs = [list(pair) for pair in value.items()]  # by classes, as in class_weight
+        return {SPECIAL: "dict", "items": self.encode(pairs, where)}
+
+    def _array(self, array: NDArray[Any], where: str) -> Any:
+        kind = array.dtype.kind
+        if kind in "OU":
+            if array.ndim != 1:
+                raise CoCoError(f"{where} is a table of text, which a model file cannot hold")
+            items = array.tolist()
+            self.text_bytes += _text_bytes(items)
+            if self.text_bytes > MAX_TEXT_ARRAYS:
+                raise CoCoError(f"{where} has too much text for a model file")
+            dtype = "object" if kind == "O" else "str"
+            return {SPECIAL: "text", "dtype": dtype, "items": self.encode(items, where)}
+        if kind not in "fiubMm" or array.dtype.itemsize > 8:
+            raise CoCoError(f"{where} is an array of {array.dtype}; a model file has none")
+        name = where if where not in self.tensors else f"{where}#{len(self.tensors)}"
+        plain = array.view("<i8") if kind in "Mm" else array.astype(array.dtype.newbyteorder("<"))
+        self.tensors[name] = np.asarray(plain, order="C")
+        times = {"dtype": array.dtype.str} if kind in "Mm" else {}
+        return {SPECIAL: "array", "name": name, **times}
+
+
+class _Decoder:
+    """Turns it back; every array is taken once, and what is made besides is not much larger."""
+
+    def __init__(self, tensors: Mapping[str, NDArray[Any]]) -> None:
+        self.tensors = dict(tensors)
+        self.text_bytes = 0
+        self.specials: dict[Any, Callable[[dict[str, Any]], Any]] = {
+            "float": lambda tree: NOT_FINITE[tree["value"]],
+            "tuple": lambda tree: tuple(self.decode(item) for item in tree["items"]),
+            "dict": lambda tree: {self.decode(k): self.decode(v) for k, v in tree["items"]},
+            "array": self._array,
+            "text": self._text,
+        }
+
+    def state(self, tree: Any) -> dict[str, Any]:
+        """Return a whole state, of which every array is a part."""
+        state = self.decode(tree)
+        if self.tensors or not isinstance(state, dict):
+            raise CoCoError("its arrays are not those of its description")
+        return state
+
+    def decode(self, tree: Any) -> Any:
+        if isinstance(tree, list):
+            return [self.decode(item) for item in tree]
+        if not isinstance(tree, dict):
+            return tree
+        if SPECIAL in tree:
+            return self.specials[tree[SPECIAL]](tree)
+        return {key.removeprefix(SPECIAL): self.decode(item) for key, item in tree.items()}
+
+    def _array(self, tree: dict[str, Any]) -> NDArray[Any]:
+        array = self.tensors.pop(tree["name"], None)
+        if array is None:
+            raise CoCoError("an array is not there, or was taken before")
+        if array.dtype == bool and (array.view(np.uint8) > 1).any():
+            raise CoCoError("an array holds bytes that are neither true nor false")
+        dtype = tree.get("dtype")
+        if dtype is None:
+            return array
+        if np.dtype(dtype).kind not in "Mm" or array.dtype != np.int64:
+            raise CoCoError("an array of times is none")
+        return array.view(dtype)
+
+    def _text(self, tree: dict[str, Any]) -> NDArray[Any]:
+        items = self.decode(tree["items"])
+        if not isinstance(items, list):
+            raise CoCoError("an array of text is no list")
+        self.text_bytes += _text_bytes(items)
+        if self.text_bytes > MAX_TEXT_ARRAYS:
+            raise CoCoError("it unpacks to more than a model needs")
+        if tree["dtype"] == "object":
+            array = np.empty(len(items), dtype=object)
+            array[:] = items
+            return array
+        if not all(isinstance(item, str) for item in items):
+            raise CoCoError("an array of text holds something else")
+        return np.array(items, dtype=str)
+
+
+def _escaped(key: str) -> str:
+    return SPECIAL + key if key.startswith(SPECIAL) else key
+
+
+def _text_bytes(items: list[Any]) -> int:
+    """Return how much memory an array of these takes: every item is as wide as the longest."""
+    widest = max((len(item) for item in items if isinstance(item, str)), default=1)
+    return 4 * len(items) * max(widest, 2)

@@ -1,0 +1,230 @@
+"""The record of a run: what was fitted, what it learnt by which epoch, how it does on test rows.
+
+Arrays and strings only, computed before: who draws or prints a run looks nowhere else.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cocoloss.json_text import json_value
+
+DIGITS = 6  # significant ones in to_dict
+LARGE = ("embeddings", "class_means", "labels", "predicted", "is_test")  # not in to_dict
+
+MEASURES: Mapping[str, str] = {
+    "loss": "CoCo loss of the training rows, all at once",
+    "nc2_part": "its part for class means off the target",
+    "nc1_part": "its part for rows away from their class mean",
+    "norm_part": "its part for the norms of single rows",
+    "dispersity": "dispersity of the training rows",
+    "test_dispersity": "dispersity of the test rows",
+    "nc1": "NC1: spread within classes, against that between them",
+    "nc2": "NC2: distance of the class means from a simplex",
+    "nc2_norms": "NC2: variation of the norms of the class means",
+    "nc2_angles": "NC2: mean deviation of the cosines between class means",
+    "nc3": "NC3: distance of the linear classifier from the class means",
+    "nc4": "NC4: share of training rows that the nearest class mean decides unlike the linear "
+    "classifier or, without one, unlike their label",
+    "train_balanced_accuracy": "balanced accuracy on training rows",
+    "test_balanced_accuracy": "balanced accuracy on test rows",
+}
+"""What is measured of the first network at every snapshot."""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Rows sorted into bins by the probability of their predicted class.
+
+    Attributes
+    ----------
+    edges : array of shape (B + 1,)
+        Bounds of the bins; a bin holds its upper bound.
+    counts : array of shape (B,)
+        Rows in each bin.
+    confidence : array of shape (B,)
+        Mean probability of the predicted class; NaN in an empty bin.
+    accuracy : array of shape (B,)
+        Share of rows whose predicted class is right; NaN in an empty bin.
+    error : float
+        Expected calibration error: the gap between the two, averaged over the rows.
+    """
+
+    edges: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    error: float
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What :func:`record_fit` has seen.
+
+    S is the number of snapshots, C of classes, n of rows that were embedded at every snapshot, q
+    the dimension of the embedding. Snapshots are of the first network of the ensemble; the test
+    results are those of the fitted estimator.
+
+    Attributes
+    ----------
+    model, data_name : str
+        Name of the estimator's class, and what the caller calls the data.
+    class_names : tuple of str
+        One for each class, in the order of ``classes_``.
+    arguments, changed : dict and tuple of str
+        Arguments of the estimator as text, and which of them are not the default.
+    versions : dict
+        Versions of what did the work.
+    column_kinds, column_notes : dict of str to str
+        Kind of each column in use, such as "number", and how it is written or encoded where there
+        is something to say; empty if a transformer of the user's own reads the table.
+    dropped_columns : dict of str to str
+        Why other columns were left out.
+    layer_sizes : tuple of int
+        Inputs, hidden units, outputs; only inputs and outputs of a network of one's own.
+    n_members : int
+        Networks in the ensemble.
+    n_train, n_test, n_features : int
+        Rows learnt from, rows kept apart, columns of the table.
+    seconds : float
+        The fit took so long; recording is not counted.
+    normalized : bool
+        Whether embeddings are on the unit sphere.
+    centred : bool
+        Whether angles are taken between class means centred at their mean: for cross-entropy,
+        whose embedding has no origin to speak of.
+    target : array of shape (C, C) or None
+        Target similarities; None if no embedding of so few dimensions has them.
+    train_counts, test_counts : arrays of shape (C,)
+        Rows of each class.
+    loss_curve : array of shape (n_epochs_done,)
+        Mean training loss of the first network in each epoch, from 1.
+    epochs : array of shape (S,)
+        Epoch of each snapshot; 0 is before training.
+    n_epochs : int
+        Epochs planned.
+    kept : int
+        Position of the snapshot whose network was kept.
+    measures : dict of arrays of shape (S,)
+        See ``MEASURES``; NaN where a measure does not exist.
+    class_means : array of shape (S, C, q)
+        Mean embedding of the training rows of each class.
+    embeddings : float32 array of shape (S, n, q)
+    labels, predicted : integer arrays of shape (n,)
+        Class of each embedded row, and for test rows what the fitted estimator says (else -1).
+    is_test : bool array of shape (n,)
+        Whether the row was kept apart.
+    confusion : integer array of shape (C, C)
+        All test rows: true classes in rows, predicted ones in columns.
+    balanced_accuracy, accuracy : float
+        On all test rows.
+    train_balanced_accuracy : float
+        The same on the embedded training rows.
+    log_loss : float
+        On all test rows; NaN without probabilities.
+    prior : array of shape (C,)
+        Class prior under which classes and probabilities are predicted.
+    reliability, reliability_at_prior : Reliability or None
+        On test rows as they come, and weighted until their class shares are the prior; None
+        without probabilities.
+    column_gaps : dict of str to int
+        Rows, learnt from or tested on, that have no value of a column in use; columns without
+        gaps are not in it.
+    n_left_out : int
+        Rows that the data had besides, without a class.
+    """
+
+    model: str
+    data_name: str
+    class_names: tuple[str, ...]
+    arguments: dict[str, str]
+    changed: tuple[str, ...]
+    versions: dict[str, str]
+    column_kinds: dict[str, str]
+    column_notes: dict[str, str]
+    dropped_columns: dict[str, str]
+    layer_sizes: tuple[int, ...]
+    n_members: int
+    n_train: int
+    n_test: int
+    n_features: int
+    seconds: float
+    normalized: bool
+    centred: bool
+    target: NDArray[np.float64] | None
+    train_counts: NDArray[np.int64]
+    test_counts: NDArray[np.int64]
+    loss_curve: NDArray[np.float64]
+    epochs: NDArray[np.int64]
+    n_epochs: int
+    kept: int
+    measures: dict[str, NDArray[np.float64]]
+    class_means: NDArray[np.float64]
+    embeddings: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    is_test: NDArray[np.bool_]
+    confusion: NDArray[np.int64]
+    balanced_accuracy: float
+    accuracy: float
+    train_balanced_accuracy: float
+    log_loss: float
+    prior: NDArray[np.float64]
+    reliability: Reliability | None
+    reliability_at_prior: Reliability | None
+    column_gaps: dict[str, int] = field(default_factory=dict)
+    n_left_out: int = 0
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes C."""
+        return len(self.class_names)
+
+    @property
+    def embedding_dim(self) -> int:
+        """Dimension q of the embedding."""
+        return int(self.embeddings.shape[2])
+
+    @property
+    def n_epochs_done(self) -> int:
+        """Epochs that the first network trained."""
+        return len(self.loss_curve)
+
+    def angles(self, snapshot: int) -> NDArray[np.float64]:
+        """Return the angles between the class means in degrees, (C, C); NaN on the diagonal."""
+        means = self.class_means[snapshot]
+        if self.centred:
+            means = means - means.mean(axis=0)
+        return _degrees(means @ means.T)
+
+    def target_angles(self) -> NDArray[np.float64] | None:
+        """Return the angles that the target similarities ask for, (C, C)."""
+        return None if self.target is None else _degrees(self.target)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the embeddings, in what JSON knows: NaN becomes None.
+
+        Numbers keep six significant digits.
+        """
+        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in LARGE}
+        known |= {"angles": self.angles(self.kept), "target_angles": self.target_angles()}
+        return dict(json_value(known, number=rounded))
+
+
+def rounded(value: float) -> float | None:
+    """Return a number with six significant digits, which is what pages and JSON get."""
+    return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+
+
+def _degrees(gram: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the angles of a Gram matrix in degrees; NaN where a vector has no direction."""
+    norms = np.sqrt(np.diagonal(gram))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosines = gram / np.outer(norms, norms)
+    angles = np.degrees(np.arccos(np.clip(cosines, -1, 1)))
+    np.fill_diagonal(angles, np.nan)
+    return np.asarray(angles)

@@ -1,0 +1,428 @@
+"""Watch a fit: the embedding of the first network, epoch by epoch, and honest test results."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
+from sklearn.metrics import log_loss as mean_log_loss
+from sklearn.utils import _safe_indexing
+from threadpoolctl import threadpool_limits
+
+from cocoloss._checks import RandomState, as_generator, check_integer
+from cocoloss.columns.encoder import TableEncoder
+from cocoloss.estimators.base import BaseNetworkClassifier
+from cocoloss.estimators.fit import as_table, finish_job, prepare_job, unchanged_on_failure
+from cocoloss.estimators.jobs import Job, Trained, train_jobs
+from cocoloss.estimators.model import Ensemble, ModuleNetworks, Networks, as_inputs
+from cocoloss.estimators.targets import encode_targets
+from cocoloss.exceptions import CoCoError
+from cocoloss.metrics import balanced_accuracy
+from cocoloss.recording.facts import arguments_of, columns_of, versions
+from cocoloss.recording.measure import (
+    Snapshot,
+    SnapshotMeasure,
+    prototypes,
+    reliability_curve,
+    target_similarity,
+)
+from cocoloss.recording.record import MEASURES, RunRecord
+
+if TYPE_CHECKING:
+    from cocoloss.training import Callback, Epoch
+
+FEWEST_OF_A_CLASS = 2  # rows of each class in a sample, if it has them
+
+
+def record_fit(
+    estimator: BaseNetworkClassifier,
+    X: Any,
+    y: Any,
+    *,
+    test_size: float = 0.2,
+    n_snapshots: int = 40,
+    max_points: int = 1000,
+    random_state: RandomState = 0,
+    callbacks: "Sequence[Callback]" = (),
+    data_name: str = "",
+    class_names: Sequence[str] | None = None,
+    n_left_out: int = 0,
+) -> RunRecord:
+    """Fit a classifier on a part of the rows, watch it learn, and test it on the other rows.
+
+    The estimator is fitted as ``estimator.fit`` would fit it on the same rows: looking changes
+    nothing. If anything fails, it stays as it was. Callbacks that were set with scikit-learn's
+    ``set_callbacks`` are not told.
+
+    Parameters
+    ----------
+    estimator : classifier of cocoloss
+        Fitted in place.
+    X : DataFrame or array of shape (n, d)
+    y : array of shape (n,)
+    test_size : float, default=0.2
+        Share of the rows of each class that are kept apart; a class of one row is only learnt.
+    n_snapshots : int, default=40
+        Epochs at which the first network is looked at, about: dense early, sparse later, and
+        always before training, at the epoch that is kept and at the last one.
+    max_points : int, default=1000
+        At most so many training rows, and so many test rows, are embedded at every snapshot;
+        but two of each class, if it has them.
+    random_state : int, numpy generator or None, default=0
+        Chooses test rows and embedded rows; the estimator has a seed of its own.
+    callbacks : sequence of callables
+        Listeners beside those of the estimator.
+    data_name : str
+        What to call the data.
+    class_names : sequence of str, optional
+        What to call the classes, in the order of ``np.unique(y)``.
+    n_left_out : int, default=0
+        Rows without a class that the data had besides, for the record.
+
+    Returns
+    -------
+    RunRecord
+
+    Raises
+    ------
+    CoCoError
+        If the estimator is not one of cocoloss, or no row can be kept apart.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from cocoloss import CoCoClassifier
+    >>> from cocoloss.recording import record_fit
+    >>> X, y = load_wine(return_X_y=True)
+    >>> classifier = CoCoClassifier(max_iter=10, random_state=0, early_stopping=False)
+    >>> record = record_fit(classifier, X, y, n_snapshots=5, data_name="wine")
+    >>> record.epochs.tolist()
+    [0, 1, 2, 6, 10]
+    >>> record.balanced_accuracy > 0.9
+    True
+    """
+    _check_arguments(estimator, test_size, n_snapshots, max_points)
+    X = as_table(estimator, X)
+    classes, labels, _ = encode_targets(X, y, None, type(estimator).__name__)
+    names = _class_names(class_names, classes)
+    generator = as_generator(random_state)
+    rows = _Rows(X, classes, labels, *split_test(labels, test_size, generator))
+    with unchanged_on_failure(estimator):
+        return RunRecord(
+            model=type(estimator).__name__,
+            data_name=str(data_name),
+            class_names=names,
+            n_train=len(rows.train),
+            n_test=len(rows.test),
+            n_features=X.shape[1],
+            n_left_out=check_integer(n_left_out, "n_left_out", minimum=0),
+            train_counts=np.bincount(labels[rows.train], minlength=len(classes)),
+            test_counts=np.bincount(labels[rows.test], minlength=len(classes)),
+            **_watch(estimator, rows, n_snapshots, max_points, generator, callbacks),
+        )
+
+
+class _Rows(NamedTuple):
+    """A table with its target, and which rows are learnt from and which tested on."""
+
+    X: Any
+    classes: NDArray[Any]  # (C,)
+    labels: NDArray[np.int64]  # (n,), positions in classes
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+    def take(self, chosen: NDArray[np.int64]) -> Any:
+        """Return some rows of the table."""
+        return _safe_indexing(self.X, chosen)
+
+
+def _watch(
+    estimator: BaseNetworkClassifier,
+    rows: _Rows,
+    n_snapshots: int,
+    max_points: int,
+    generator: np.random.Generator,
+    callbacks: "Sequence[Callback]",
+) -> dict[str, Any]:
+    """Fit, look and test; return what a record has to say about it."""
+    _, classes, labels, train, test = rows
+    started = time.perf_counter()
+    job = prepare_job(estimator, rows.take(train), classes[labels[train]])
+    drawn = stratified_sample(job.labels, job.train[0], max_points, generator)
+    drawn_test = stratified_sample(labels, test, max_points, generator)
+    test_rows = rows.take(drawn_test)
+    test_inputs = as_inputs(job.preprocessor.transform(test_rows), job.preprocessor, test_rows)
+    recorder = Recorder(job, np.concatenate([job.inputs[drawn], test_inputs]), n_snapshots)
+    heard: list[Callback] = [*(estimator.callbacks or []), *callbacks, recorder]
+    (trained,) = train_jobs([job], heard, verbose=estimator.verbose)
+    fitted = finish_job(job, trained)
+    estimator.keep(*fitted)
+    encoder = fitted.model.encoder
+    seconds = time.perf_counter() - started - recorder.seconds
+
+    # Many small products: on a busy machine a second thread makes them ten times slower.
+    with threadpool_limits(1, user_api="blas"):
+        kept = recorder.finish(trained)
+        measure = SnapshotMeasure(job, fitted, drawn, labels[drawn_test])
+        measured, means = zip(*map(measure, recorder.snapshots.values()), strict=True)
+        predicted, results = _test(estimator, rows.take(test), labels[test])
+        learnt = stratified_sample(labels, train, max_points, generator)
+        recalled = _positions(estimator, estimator.predict(rows.take(learnt)))
+    epochs = np.array(list(recorder.snapshots))
+    embeddings = np.stack([snapshot.embedding for snapshot in recorder.snapshots.values()])
+    arguments, changed = arguments_of(estimator)
+    unknown = np.full(len(drawn), -1)
+    return {
+        "arguments": arguments,
+        "changed": changed,
+        "versions": versions(),
+        **columns_of(job.preprocessor),
+        "column_gaps": encoder.n_gaps(rows.X) if isinstance(encoder, TableEncoder) else {},
+        "layer_sizes": _layer_sizes(job, embeddings.shape[2]),
+        "n_members": len(fitted.heads),
+        "seconds": seconds,
+        "normalized": bool(job.design.network["normalize"]),
+        "centred": job.design.logits,
+        "target": target_similarity(job.design.loss, job.n_classes, embeddings.shape[2]),
+        "loss_curve": np.array(estimator.loss_curve_),
+        "epochs": epochs,
+        "n_epochs": job.design.schedule.n_epochs,
+        "kept": int(np.searchsorted(epochs, kept)),
+        "measures": {name: np.array([m[name] for m in measured]) for name in MEASURES},
+        "class_means": np.stack(means),
+        "embeddings": embeddings,
+        "labels": np.concatenate([job.labels[drawn], labels[drawn_test]]),
+        "predicted": np.concatenate([unknown, predicted[np.searchsorted(test, drawn_test)]]),
+        "is_test": np.arange(embeddings.shape[1]) >= len(drawn),
+        "train_balanced_accuracy": balanced_accuracy(labels[learnt], recalled),
+        "prior": fitted.model.prior,
+        **results,
+    }
+
+
+def _check_arguments(estimator: Any, test_size: Any, n_snapshots: Any, max_points: Any) -> None:
+    if not isinstance(estimator, BaseNetworkClassifier):
+        raise CoCoError(
+            f"record_fit looks into the networks of a classifier of cocoloss, but got "
+            f"{type(estimator).__name__}; give CoCoClassifier() or one of its kin"
+        )
+    if isinstance(test_size, bool) or not isinstance(test_size, float) or not 0 < test_size < 1:
+        raise CoCoError(
+            f"test_size must be a share between 0 and 1, such as 0.2, but is {test_size!r}"
+        )
+    check_integer(n_snapshots, "n_snapshots", minimum=2)
+    check_integer(max_points, "max_points", minimum=2)
+
+
+def _class_names(given: Sequence[str] | None, classes: NDArray[Any]) -> tuple[str, ...]:
+    names = tuple(str(name) for name in (classes.tolist() if given is None else given))
+    if len(names) != len(classes):
+        raise CoCoError(
+            f"class_names has {len(names)} names, but y has {len(classes)} classes; give one each"
+        )
+    return names
+
+
+def _positions(estimator: Any, predicted: NDArray[Any]) -> NDArray[np.int64]:
+    return np.asarray(np.searchsorted(estimator.classes_, predicted))
+
+
+def _test(
+    estimator: Any, X: Any, labels: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    """Return the predicted classes of the test rows, and how good they are."""
+    C = len(estimator.classes_)
+    results: dict[str, Any] = dict.fromkeys(("reliability", "reliability_at_prior"))
+    results["log_loss"] = float("nan")
+    if hasattr(estimator, "predict_proba"):
+        probabilities = estimator.predict_proba(X)
+        predicted = probabilities.argmax(axis=1)  # which is what predict does
+        share = np.bincount(labels, minlength=C) / len(labels)
+        weights = estimator.class_prior_[labels] / share[labels]
+        results = {
+            "log_loss": float(mean_log_loss(labels, probabilities, labels=np.arange(C))),
+            "reliability": reliability_curve(probabilities, labels),
+            "reliability_at_prior": reliability_curve(probabilities, labels, weights),
+        }
+    else:
+        predicted = _positions(estimator, estimator.predict(X))
+    return predicted, results | {
+        "confusion": confusion_matrix(labels, predicted, labels=np.arange(C)),
+        "balanced_accuracy": balanced_accuracy(labels, predicted),
+        "accuracy": float(np.mean(labels == predicted)),
+    }
+
+
+def _layer_sizes(job: Job, q: int) -> tuple[int, ...]:
+    own = job.design.module is not None  # whose hidden layers nobody knows
+    return (job.inputs.shape[1], q) if own else tuple(job.design.layer_sizes)
+
+
+class Recorder:
+    """A callback that takes snapshots of the first network at chosen epochs.
+
+    Parameters
+    ----------
+    job : Job
+        What is going to be trained.
+    inputs : float32 array of shape (n, d)
+        The rows to embed.
+    n_snapshots : int
+        How many snapshots, about: the last epoch and the one that is kept come on top.
+
+    Attributes
+    ----------
+    snapshots : dict of int to Snapshot
+        By epoch; 0 is before training.
+    seconds : float
+        What the looking has cost the fit.
+    """
+
+    def __init__(self, job: Job, inputs: NDArray[np.float32], n_snapshots: int) -> None:
+        started = time.perf_counter()
+        self._design, self._inputs = job.design, inputs
+        # The networks before the first step: a training of no epochs.
+        schedule = replace(job.design.schedule, n_epochs=0)
+        (before,) = train_jobs([replace(job, design=replace(job.design, schedule=schedule))])
+        self._scratch = None if before.modules is None else before.modules[0]
+        self.snapshots = {0: self._look(_weights(before, 0))}
+        self._epochs = set(snapshot_epochs(job.design.schedule.n_epochs, n_snapshots))
+        self._latest: tuple[int, Any] | None = None
+        self.seconds = time.perf_counter() - started
+
+    def __call__(self, epoch: "Epoch") -> None:
+        """Look at the first network, if it still trains."""
+        place = np.flatnonzero(epoch.models == 0)
+        if not len(place):
+            return
+        started = time.perf_counter()
+        # Nobody knows whether the next epoch comes, so the weights of this one are kept.
+        self._latest = epoch.number, _weights(epoch.network, int(place[0]))
+        if epoch.number in self._epochs:
+            self.snapshots[epoch.number] = self._look(self._latest[1])
+        self.seconds += time.perf_counter() - started
+
+    def finish(self, trained: Trained) -> int:
+        """Add the last epoch and the one that was kept; return the latter."""
+        if self._latest is not None:
+            number, weights = self._latest
+            if number not in self.snapshots:
+                self.snapshots[number] = self._look(weights)
+        kept = int(trained.outcome.best_epochs[0])
+        self.snapshots[kept] = self._look(_weights(trained, 0))
+        self.snapshots = dict(sorted(self.snapshots.items()))
+        return kept
+
+    def _look(self, weights: Any) -> Snapshot:
+        """Embed the rows by a network of these weights."""
+        design, options = self._design, self._design.network
+        if self._scratch is not None:
+            self._scratch.load_state_dict(weights)
+            self._scratch.eval()
+            parameters = np.empty((1, 0), dtype=np.float32)  # those of the module are in it
+            networks: Networks = ModuleNetworks(
+                [self._scratch],
+                design.layer_sizes,
+                parameters,
+                normalize=options["normalize"],
+                device=design.device,
+            )
+        else:
+            networks = Ensemble(
+                design.layer_sizes,
+                weights[None],
+                options["output"],
+                normalize=options["normalize"],
+                linear_hidden=options["linear_hidden"],
+                logits=design.logits,
+            )
+        with np.errstate(over="ignore", invalid="ignore"):  # a run that diverged is shown as such
+            embedding = networks.embeddings(self._inputs)[0].astype(np.float32)
+            if not (design.logits and isinstance(networks, Ensemble)):
+                return Snapshot(embedding, embedding, prototypes(design.loss), None)
+            outputs = networks.outputs(self._inputs)[0].astype(np.float32)
+        *_, (last, bias) = networks.layers(0)
+        return Snapshot(embedding, outputs, last.T, bias)
+
+
+def _weights(networks: Any, k: int) -> Any:
+    """Copy the weights of network k: an array, or the state of a module of the user's own."""
+    modules = getattr(networks, "modules", None)
+    if isinstance(modules, list):
+        return {name: value.detach().clone() for name, value in modules[k].state_dict().items()}
+    weights = networks.parameters[k]
+    return np.array(weights.detach().cpu().numpy() if hasattr(weights, "detach") else weights)
+
+
+def snapshot_epochs(n_epochs: int, n_snapshots: int) -> list[int]:
+    """Return the epochs to look at, 0 first and the last one last: dense early, sparse later.
+
+    Examples
+    --------
+    >>> snapshot_epochs(100, 8)
+    [0, 2, 8, 18, 33, 51, 73, 100]
+    >>> snapshot_epochs(3, 8)
+    [0, 1, 2, 3]
+    """
+    if n_snapshots > n_epochs:
+        return list(range(n_epochs + 1))
+    epochs = [0]
+    for k in range(1, n_snapshots):
+        planned = round(n_epochs * (k / (n_snapshots - 1)) ** 2)
+        epochs.append(max(epochs[-1] + 1, planned))
+    return epochs
+
+
+def split_test(
+    labels: NDArray[np.int64], test_size: float, generator: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return rows to learn from and rows to test on, both sorted.
+
+    Every class keeps a row to learn from, and if it has two it gives one to the test.
+
+    Examples
+    --------
+    >>> split_test(np.array([0] * 8 + [1, 1, 2]), 0.25, np.random.default_rng(0))[1].shape
+    (3,)
+    """
+    chosen = []
+    for c in np.unique(labels):
+        rows = generator.permutation(np.flatnonzero(labels == c))
+        wanted = (
+            int(np.clip(round(len(rows) * test_size), 1, len(rows) - 1)) if rows.size > 1 else 0
+        )
+        chosen.append(rows[:wanted])
+    test = np.sort(np.concatenate(chosen))
+    if not len(test):
+        raise CoCoError(
+            "every class has a single row, so none can be kept apart to test on; give a table "
+            "with at least two rows of some class"
+        )
+    return np.setdiff1d(np.arange(len(labels)), test), test
+
+
+def stratified_sample(
+    labels: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    most: int,
+    generator: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Return some of the rows, sorted, with the class shares of all; at least two of a class.
+
+    Examples
+    --------
+    >>> labels = np.array([0] * 97 + [1] * 3)
+    >>> chosen = stratified_sample(labels, np.arange(100), 10, np.random.default_rng(0))
+    >>> np.bincount(labels[chosen]).tolist()
+    [9, 2]
+    """
+    if len(rows) <= most:
+        return np.sort(rows)
+    chosen = []
+    for c in np.unique(labels[rows]):
+        members = generator.permutation(rows[labels[rows] == c])
+        chosen.append(members[: max(FEWEST_OF_A_CLASS, int(most * len(members) / len(rows)))])
+    return np.sort(np.concatenate(chosen))

@@ -1,0 +1,342 @@
+"""What the report says of a benchmark, as blocks: what it was, how models did, what is missing."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cocoloss._checks import counted
+from cocoloss.benchmark.analysis import AccuracyAnalysis
+from cocoloss.benchmark.experiments import Experiment
+from cocoloss.benchmark.findings import Findings
+from cocoloss.benchmark.spec import readable_time
+from cocoloss.benchmark.store import OPEN
+from cocoloss.report.bench_rankings import lead_blocks, ranking_blocks
+from cocoloss.report.document import (
+    Block,
+    Cards,
+    Cell,
+    Folded,
+    Grid,
+    Heading,
+    Items,
+    Text,
+    brief,
+    fixed,
+    number_of,
+    stand_out,
+)
+
+ACCURACY = "Models tuned on inner folds and judged on outer ones."
+SHOWN_MISSING = 500
+COLUMNS = {  # measure -> heading
+    "balanced_accuracy": "balanced accuracy",
+    "accuracy": "accuracy",
+    "log_loss": "log loss",
+    "dispersity": "dispersity, test",
+    "train_dispersity": "dispersity, training",
+    "fit_seconds": "seconds a fit",
+}
+FOUR_PLACES = frozenset({"balanced_accuracy", "accuracy", "log_loss"})  # others have three digits
+COSTS = frozenset({"fit_seconds"})  # they depend on the machine: nothing stands out
+HIGHER = frozenset({"balanced_accuracy", "accuracy"})
+FOLD_COLUMNS = ("balanced_accuracy", "accuracy", "log_loss", "dispersity", "fit_seconds")
+PARTIAL = "*"
+SHOWN_ROWS = 2000  # of the table of datasets on a page; more are in the files
+
+
+def about_blocks(findings: Findings, module: Experiment) -> list[Block]:
+    """Return what comes first: the kind, how far it is, and the deviations from the paper."""
+    units, missing = findings.units, findings.missing
+    n_ok = int((units["status"] == "ok").sum())
+    n_models, n_datasets = units["model"].nunique(), units["dataset"].nunique()
+    folds = findings.spec["folds"]
+    cards = (
+        ("Datasets", f"{n_datasets:,}", ""),
+        ("Models", f"{n_models:,}", ""),
+        ("Complete", f"{n_ok:,} of {len(units):,}", "pairs of dataset and model"),
+        ("Core time", readable_time(findings.core_seconds), f"{findings.n_tasks:,} tasks"),
+    )
+    blocks: list[Block] = [Text(getattr(module, "ABOUT", ACCURACY), "lead"), Cards(cards)]
+    if used := getattr(module, "USES_FOLDS", ("outer", "inner")):
+        blocks.append(Text(_protocol(findings, folds, tuned="inner" in used)))
+    deviations = tuple(findings.spec["deviations"])
+    if deviations:
+        blocks += [Text("Differs from the paper:"), Items(deviations)]
+    if len(missing):
+        blocks.append(Text(_what_is_missing(missing, len(units)), "warning"))
+    if findings.left_out:
+        n = len(findings.left_out)
+        tables = "1 unusable table was" if n == 1 else f"{n:,} unusable tables were"
+        blocks.append(Text(f"{tables} left out; see “What is missing” below.", "warning"))
+    return blocks
+
+
+def _what_is_missing(missing: Any, n_units: int) -> str:
+    """Say how many pairs went wrong and how many are still to come, which is no fault."""
+    n_open = int((missing["status"] == OPEN).sum())
+    n_wrong = len(missing) - n_open
+    pairs = f"of {n_units:,} pairs of dataset and model"
+    are = "is" if n_open == 1 else "are"
+    if not n_wrong:
+        said = f"{n_open:,} {pairs} {are} not finished yet"
+    else:
+        said = f"Something went wrong for {n_wrong:,} {pairs}"
+        said += f", and {n_open:,} {are} not finished yet" if n_open else ""
+    return f"{said}; see “What is missing” below."
+
+
+def _protocol(findings: Findings, folds: Mapping[str, Any], *, tuned: bool) -> str:
+    spec = findings.spec
+    said = f"{folds['outer']} outer folds"
+    if tuned:
+        trials = spec["tuning"]["trials_per_hyperparameter"]
+        which = "the first outer fold" if spec["tuning"]["mode"] == "first" else "every outer fold"
+        how = (
+            f"{trials} trials per hyperparameter on {folds['inner']} inner folds of {which}"
+            if trials
+            else "no tuning"
+        )
+        said += f"; {how}; {spec['training']['epochs']:,} epochs"
+    cap = spec["data"]["max_rows"]
+    rows = f"; at most {cap:,} rows of a table" if cap else ""
+    return f"Tables from {spec['data']['source']}; {said}{rows}; seed {folds['seed']}."
+
+
+def missing_blocks(findings: Findings) -> list[Block]:
+    """Return the list of what is missing, with the reasons."""
+    missing = findings.missing
+    left_out = _left_out(findings.left_out)
+    if not len(missing):
+        others = " that is not left out" if left_out else ""
+        nothing = Text(f"Nothing: every model has a result on every dataset{others}.")
+        return [*left_out, nothing]
+    said = {"failed": "failed", "timeout": "took too long"}
+    units = findings.units
+    keys = zip(units["dataset"], units["model"], strict=True)
+    n_trials = dict(zip(keys, units["n_trials"], strict=True))
+    rows = tuple(
+        (
+            Cell(line.dataset),
+            Cell(line.model),
+            Cell(said.get(line.status) or _progress(line, n_trials[line.dataset, line.model])),
+            Cell(line.reason),
+            Cell(str(line.n_folds), float(line.n_folds)),
+            Cell(str(line.attempts) if line.attempts else "", float(line.attempts)),
+        )
+        for line in missing.head(SHOWN_MISSING).itertuples()
+    )
+    more = len(missing) - SHOWN_MISSING
+    return [
+        *left_out,
+        Grid(
+            "Missing results",
+            ("dataset", "model", "state", "reason", "folds there are", "attempts"),
+            rows,
+            caption=f"And {more:,} more." if more > 0 else "",
+            n_names=4,
+            sortable=True,
+        ),
+    ]
+
+
+def _left_out(tables: Mapping[str, str]) -> list[Block]:
+    """Return the list of tables that could not be used."""
+    rows = tuple((Cell(name), Cell(why)) for name, why in tables.items())
+    caption = "Tables of the folder that could not be used."
+    columns = ("table", "reason")
+    return [Grid("Tables left out", columns, rows, caption=caption, n_names=2)] if rows else []
+
+
+def _progress(line: Any, n_trials: int) -> str:
+    """Say how far a pair is that is not finished."""
+    if line.n_folds:
+        return "begun"
+    if n_trials:
+        return f"begun: {counted(n_trials, 'trial')}"
+    return "not run"
+
+
+def making_blocks(findings: Findings) -> list[Block]:
+    """Return when and where it ran, with which versions, and the spec."""
+    started = findings.started_at.isoformat(sep=" ", timespec="minutes")
+    seen = findings.seen_at.isoformat(sep=" ", timespec="minutes")
+    state = {"running": "running, or broken off", "broken": "broken off"}.get(
+        findings.state, findings.state
+    )
+    lines = [f"Started {started}, last seen {seen} (UTC); {state}."]
+    if findings.n_tasks < findings.n_planned and not len(findings.missing):
+        lines.append(
+            f"{findings.n_tasks:,} tasks of {findings.n_planned:,} planned ones were computed: "
+            f"points of the tuning that come up again are not computed twice."
+        )
+    for place in findings.places:
+        machine, versions = place["machine"], place["versions"]
+        packages = ", ".join(f"{name} {version}" for name, version in versions.items())
+        gigabytes = machine.get("memory", 0) / 1e9
+        lines.append(
+            f"{machine.get('system', 'unknown system')}, {machine.get('cores', '?')} cores, "
+            f"{gigabytes:.0f} GB: {packages}."
+        )
+    rows = tuple((Cell(key), Cell(str(value))) for key, value in _spec_lines(findings.spec))
+    spec = Grid("", ("key", "value"), rows, n_names=2)
+    lines.append(f"Hash of the spec: {findings.spec_hash[:16]}.")
+    return [Items(tuple(lines)), Folded("The spec", (spec,))]
+
+
+def _spec_lines(spec: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    lines: list[tuple[str, Any]] = []
+    for key, value in spec.items():
+        if key == "deviations":
+            continue
+        if isinstance(value, Mapping):
+            lines += [(f"{key}.{inner}", _short(item)) for inner, item in value.items()]
+        else:
+            lines.append((key, _short(value)))
+    return lines
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "all"
+    return str(value)
+
+
+def accuracy_blocks(_findings: Findings, analysis: AccuracyAnalysis, prefix: str) -> list[Block]:
+    """Return the sections of the report."""
+    blocks: list[Block] = [Heading("Balanced accuracy")]
+    for ranking in analysis.rankings:
+        blocks += ranking_blocks(ranking, prefix)
+    if analysis.dispersity:
+        blocks += [
+            Heading("Dispersity"),
+            Text(
+                "How wide the classes are in the embedding of the test rows, in units of how far "
+                "apart they are; lower is better, 0 is collapse."
+            ),
+        ]
+        for ranking in analysis.dispersity:
+            blocks += ranking_blocks(ranking, prefix)
+    if len(analysis.measures):
+        blocks += [Heading("All measures"), measures_grid(analysis)]
+    blocks += [Heading("Dataset by dataset"), *dataset_blocks(analysis, prefix)]
+    if analysis.leads is not None:
+        blocks += lead_blocks(analysis.leads)
+    return blocks
+
+
+def measures_grid(analysis: AccuracyAnalysis) -> Grid:
+    """Return the mean of each measure by model; the best stands out where they are comparable."""
+    frame = analysis.measures
+    whole = analysis.scores.notna() & ~analysis.partial
+    shown = [m for m in COLUMNS if m in frame.columns and frame[m].notna().any()]
+    columns = [[number_of(int(n)) for n in frame["n_datasets"]]]
+    for measure in shown:
+        cells = [_mean(value, measure) for value in frame[measure]]
+        on = whole.loc[:, frame[measure].notna()]
+        # Means over different datasets cannot be compared, nor can times on different machines.
+        if measure not in COSTS and on.eq(on.iloc[:, 0], axis=0).all(axis=None):
+            cells = stand_out(cells, higher_is_better=measure in HIGHER)
+        columns.append(cells)
+    rows = [(Cell(m), *cells) for m, *cells in zip(frame.index, *columns, strict=True)]
+    caption = (
+        "Each model over the datasets on which it has all folds. The best is bold, where all have "
+        "the same datasets."
+    )
+    if "fit_seconds" in shown:
+        caption += (
+            " Networks train all folds at once, which takes less than one after the other; their "
+            "seconds are a fold's share."
+        )
+    return Grid(
+        "Means over folds, then datasets",
+        ("model", "datasets", *(COLUMNS[m] for m in shown)),
+        tuple(rows),
+        caption=caption,
+        sortable=True,
+    )
+
+
+def dataset_blocks(analysis: AccuracyAnalysis, prefix: str) -> list[Block]:
+    """Return the table of datasets; on a page its rows open."""
+    scores = analysis.scores
+    if not len(scores):
+        return [Text("There is no result yet.", "warning")]
+    models = list(scores.columns)
+    rows = tuple(
+        (Cell(dataset), *_of_dataset(scores.loc[dataset], analysis.partial.loc[dataset]))
+        for dataset in scores.index[:SHOWN_ROWS]
+    )
+    more = len(scores) - SHOWN_ROWS
+    caption = "Mean balanced accuracy over the outer folds; the best of a dataset is bold."
+    if analysis.partial.any(axis=None):
+        caption += f" {PARTIAL} marks the mean of some folds: others are missing."
+    if more > 0:
+        caption += f" {more:,} more datasets are in the files of scores."
+    return [
+        Grid(
+            "Balanced accuracy by dataset",
+            ("dataset", *models),
+            rows,
+            caption=caption,
+            sortable=True,
+            drill=prefix,
+        )
+    ]
+
+
+def _of_dataset(scores: Any, partial: Any) -> list[Cell]:
+    """Return the means on a dataset; what lacks folds is marked, and never the best."""
+    cells = stand_out([_mean(value, "balanced_accuracy") for value in scores.mask(partial)])
+    return [
+        Cell(f"{value:.4f}{PARTIAL}", float(value)) if lacks else cell
+        for cell, value, lacks in zip(cells, scores, partial, strict=True)
+    ]
+
+
+def _mean(value: float, measure: str) -> Cell:
+    return fixed(value, 4) if measure in FOUR_PLACES else brief(value)
+
+
+def fold_data(findings: Findings, analysis: AccuracyAnalysis) -> dict[str, Any]:
+    """Return what a page needs to open a dataset: folds, arguments, time and memory."""
+    rows = findings.rows
+    measures = [m for m in FOLD_COLUMNS if m in rows.columns]
+    folds: dict[str, dict[str, list[Any]]] = {}
+    kept = rows[["dataset", "model", "fold", *measures]].sort_values("fold", kind="stable")
+    numbers = kept[measures].round(4).astype(object).where(kept[measures].notna(), None)
+    numbers = numbers.mask(np.isinf(kept[measures].astype(float)), "Infinity")  # JSON has none
+    columns = zip(*(numbers[m] for m in measures), strict=True)
+    for dataset, model, values in zip(kept["dataset"], kept["model"], columns, strict=True):
+        folds.setdefault(dataset, {}).setdefault(model, []).append(values)
+    units: dict[str, dict[str, Any]] = {}
+    for unit in findings.units.itertuples():
+        units.setdefault(unit.dataset, {})[unit.model] = {
+            "params": [_brief(params) for params in unit.params],
+            "seconds": round(unit.seconds, 3),
+            "tuning": round(unit.tuning_seconds, 3),
+            "trials": unit.n_trials,
+            "memory": unit.peak_memory,
+            "error": unit.error,
+        }
+    known = findings.characters.reindex(analysis.scores.index)
+    characters = {
+        dataset: {n: v for n, v in line.items() if np.isfinite(v)}
+        for dataset, line in known.to_dict("index").items()
+    }
+    shown = set(analysis.scores.index[:SHOWN_ROWS])
+    return {
+        "measures": [COLUMNS[m] for m in measures],
+        "models": list(analysis.scores.columns),
+        "folds": {d: f for d, f in folds.items() if d in shown},
+        "units": {d: u for d, u in units.items() if d in shown},
+        "characters": {d: c for d, c in characters.items() if d in shown and c},
+    }
+
+
+def _brief(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments with numbers that can be read."""
+    return {
+        name: float(f"{value:.4g}") if isinstance(value, float) and np.isfinite(value) else value
+        for name, value in params.items()
+    }

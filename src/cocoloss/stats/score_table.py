@@ -1,0 +1,317 @@
+"""Tables of scores, wide or long, as one matrix with names; what becomes of missing results."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cocoloss._checks import as_float_array, check_option, counted, listed
+from cocoloss.exceptions import CoCoError
+from cocoloss.stats._scores import Floats, mean_scores
+
+LONG = ("dataset", "model", "score")
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """Scores of every model on every dataset.
+
+    Attributes
+    ----------
+    datasets, models : tuple of str
+        Names of the rows and of the columns.
+    scores : ndarray of shape (n_datasets, n_models)
+        NaN where there is no result. Means over the folds, if there are folds.
+    folds : tuple of ndarrays of shape (n_folds, n_models), or None
+        One array per dataset; their lengths may differ.
+    """
+
+    datasets: tuple[str, ...]
+    models: tuple[str, ...]
+    scores: Floats
+    folds: tuple[Floats, ...] | None = None
+
+    def rows(self, kept: NDArray[np.bool_]) -> "ScoreTable":
+        """Return the table of some of the datasets."""
+        places = np.flatnonzero(kept)
+        folds = None if self.folds is None else tuple(self.folds[i] for i in places)
+        names = tuple(self.datasets[i] for i in places)
+        return ScoreTable(names, self.models, self.scores[kept], folds)
+
+
+def read_scores(scores: Any) -> ScoreTable:
+    """Read a table of scores.
+
+    Parameters
+    ----------
+    scores : DataFrame, mapping or array-like
+        One of
+
+        - long: a frame with the columns ``dataset``, ``model``, ``score`` and, if there is more
+          than one score for a model on a dataset, ``fold``; other columns are not looked at;
+        - wide: a frame with one row per dataset, named by its index or a column ``dataset``, and
+          one column of numbers per model;
+        - a mapping from models to lists of scores;
+        - an array of shape (n_datasets, n_models).
+
+    Returns
+    -------
+    ScoreTable
+        With NaN where a long table has no row and a wide one no number.
+
+    Raises
+    ------
+    CoCoError
+        If a score is not a number or comes twice, names are missing or not unique, or there are
+        fewer than two models or two datasets.
+
+    Examples
+    --------
+    >>> from cocoloss.stats import read_scores
+    >>> read_scores({"ours": [0.9, 0.8], "theirs": [0.7, 0.9]}).models
+    ('ours', 'theirs')
+    """
+    if type(scores).__module__.partition(".")[0] == "polars":  # known without importing polars
+        scores = pd.DataFrame(scores.to_dict(as_series=False))
+    if isinstance(scores, Mapping):
+        try:
+            scores = pd.DataFrame(scores)
+        except ValueError as error:
+            raise CoCoError(f"scores must have one list per model, all as long: {error}") from error
+    if not isinstance(scores, pd.DataFrame):
+        table = _from_array(scores)
+    elif set(LONG) <= set(scores.columns):
+        table = _from_long(scores)
+    else:
+        table = _from_wide(scores)
+    if len(table.models) < 2:
+        raise CoCoError(f"{_only(table.models, 'model')}; a comparison needs two or more")
+    if len(table.datasets) < 2:
+        raise CoCoError(
+            f"{_only(table.datasets, 'dataset')}; a comparison over datasets needs two or more. "
+            f"For one dataset with folds, see significance_ranks and pairwise_p_values"
+        )
+    return table
+
+
+def _only(names: tuple[str, ...], what: str) -> str:
+    return f"scores has one {what}, {names[0]!r}" if names else f"scores has no {what}"
+
+
+def _from_array(scores: Any) -> ScoreTable:
+    values = as_float_array(scores, "scores")
+    if values.ndim != 2:
+        raise CoCoError(
+            f"scores must have one row per dataset and one column per model, but has shape "
+            f"{values.shape}; for folds, give a frame with the columns {listed(LONG)}, 'fold'"
+        )
+    datasets = tuple(f"dataset {i}" for i in range(1, len(values) + 1))
+    return ScoreTable(datasets, tuple(f"model {j}" for j in range(1, values.shape[1] + 1)), values)
+
+
+def _from_wide(frame: Any) -> ScoreTable:
+    present = [name for name in LONG if name in frame.columns]
+    if "model" in present or "score" in present:
+        missing = [name for name in LONG if name not in present]
+        raise CoCoError(
+            f"a long table has the columns {listed(LONG)}, but {listed(missing)} is missing; the "
+            f"columns are {listed(frame.columns)}"
+        )
+    if "dataset" in present:
+        frame = frame.set_index("dataset")
+    models, datasets = _names(frame.columns, "model"), _names(frame.index, "dataset")
+    values = np.empty(frame.shape)
+    for place, model in enumerate(models):
+        values[:, place] = _numbers(frame.iloc[:, place], f"model {model!r}", datasets)
+    return ScoreTable(datasets, models, values)
+
+
+def _from_long(frame: Any) -> ScoreTable:
+    keys = [name for name in ("dataset", "fold", "model") if name in frame.columns]
+    for name in (*keys, "score"):
+        if list(frame.columns).count(name) > 1:
+            raise CoCoError(f"the column {name!r} comes twice")
+    for key in keys:
+        if frame[key].isna().any():
+            row = int(frame[key].isna().to_numpy().argmax())
+            raise CoCoError(f"row {row} (counted from 0) has no {key}; name it or leave it out")
+    _refuse_duplicates(frame, keys)
+    model_of, models = pd.factorize(frame["model"])  # in order of appearance
+    dataset_of, datasets = pd.factorize(frame["dataset"])
+    rows = range(len(frame))
+    scores = _numbers(frame["score"], "column 'score'", [f"row {row}" for row in rows])
+    with_folds = "fold" in keys
+    fold_of = (
+        frame.groupby(["dataset", "fold"], sort=False, observed=True).ngroup()
+        if with_folds
+        else dataset_of
+    )
+    fold_of = np.asarray(fold_of)
+    values = np.full((fold_of.max(initial=-1) + 1, len(models)), np.nan)
+    values[fold_of, model_of] = scores
+    names = _names(datasets, "dataset"), _names(models, "model")
+    if not with_folds or frame.empty:
+        return ScoreTable(*names, values)
+    owner = np.empty(len(values), dtype=np.intp)  # the dataset of each fold
+    owner[fold_of] = dataset_of
+    ends = np.cumsum(np.bincount(owner, minlength=len(datasets)))[:-1]
+    folds = tuple(np.split(values[np.argsort(owner, kind="stable")], ends))
+    return ScoreTable(*names, np.array([_means(rows) for rows in folds]), folds)
+
+
+def _means(folds: Floats) -> Floats:
+    """Return means over the folds; a model that lacks one fold has no mean."""
+    complete = ~np.isnan(folds).any(axis=0)
+    means = np.full(folds.shape[1], np.nan)
+    means[complete] = mean_scores(folds[:, complete])
+    return means
+
+
+def _refuse_duplicates(frame: Any, keys: list[str]) -> None:
+    again = frame.duplicated(keys)
+    if again.any():
+        cell = frame[again].iloc[0]
+        where = ", ".join(f"{key} '{cell[key]}'" for key in keys)
+        hint = "number all repeats as folds" if "fold" in keys else "add a column 'fold'"
+        repeats = counted(
+            int(again.sum()), "score repeats an earlier one", "scores repeat earlier ones"
+        )
+        raise CoCoError(f"{repeats}, the first for {where}; {hint}, or leave the repeats out")
+
+
+def _numbers(column: Any, what: str, rows: Any) -> Floats:
+    """Return a column as floats, with NaN for gaps, or say which cell is not a number."""
+    converted = pd.to_numeric(column, errors="coerce")
+    bad = (converted.isna() & column.notna()).to_numpy()
+    if bad.any():
+        place = int(bad.argmax())
+        raise CoCoError(
+            f"scores must be numbers, but {what} has {column.iloc[place]!r} at {rows[place]}; "
+            f"leave a failed run empty"
+        )
+    return np.asarray(converted.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _names(labels: Iterable[Any], what: str) -> tuple[str, ...]:
+    names = tuple(str(label) for label in labels)
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        remedy = "; for several scores each, give a long table with folds"
+        raise CoCoError(
+            f"{what} names must differ, but these come twice: {listed(twice)}"
+            f"{remedy if what == 'dataset' else ''}"
+        )
+    return names
+
+
+@dataclass(frozen=True)
+class CompleteTable:
+    """A table without gaps, and what was done to make it so.
+
+    Attributes
+    ----------
+    table : ScoreTable
+        Its scores hold no NaN; its folds may, for models that are filled in.
+    dropped : tuple of str
+        Datasets that were left out.
+    filled : tuple of (dataset, model)
+        Cells without a result that now hold the worst of all scores, which is infinite.
+    """
+
+    table: ScoreTable
+    dropped: tuple[str, ...] = ()
+    filled: tuple[tuple[str, str], ...] = ()
+
+
+def complete(
+    table: ScoreTable, policy: str = "raise", *, higher_is_better: bool = True
+) -> CompleteTable:
+    """Apply a policy for missing results.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        With NaN where there is no result.
+    policy : {"raise", "drop_datasets", "worst"}
+        - "raise": refuse, and name the cells;
+        - "drop_datasets": compare on the datasets that every model has a result on;
+        - "worst": a model without a result comes last on that dataset, behind all that have one.
+    higher_is_better : bool
+        Whether a large score is a good one.
+
+    Raises
+    ------
+    CoCoError
+        If results are missing and the policy does not allow it, or leaves too little.
+
+    Examples
+    --------
+    >>> from cocoloss.stats import complete, read_scores
+    >>> table = read_scores({"a": [0.9, 0.8, 0.7], "b": [0.7, None, 0.6]})
+    >>> complete(table, "drop_datasets").dropped
+    ('1',)
+    """
+    check_option(policy, "missing", POLICIES)
+    missing = np.isnan(table.scores)
+    if not missing.any():
+        return CompleteTable(table)
+    return POLICIES[policy](table, missing, -np.inf if higher_is_better else np.inf)
+
+
+def _refuse(table: ScoreTable, missing: NDArray[np.bool_], _worst: float) -> CompleteTable:
+    cells = [
+        f"{model!r} on {dataset!r}{_folds_missing(table, dataset, model)}"
+        for dataset, model in _cells(table, missing)
+    ]
+    raise CoCoError(
+        f"{counted(len(cells), 'result is', 'results are')} missing: "
+        f"{listed(cells, quoted=False, separator='; ')}. Run what is missing, or set `missing` to "
+        f"drop_datasets (compare on complete datasets only) or worst (a model without a result "
+        f"comes last)"
+    )
+
+
+def _folds_missing(table: ScoreTable, dataset: str, model: str) -> str:
+    """Say how many folds a result lacks, if it has some."""
+    if table.folds is None:
+        return ""
+    folds = table.folds[table.datasets.index(dataset)][:, table.models.index(model)]
+    n_missing = int(np.isnan(folds).sum())
+    return f" ({n_missing} of {len(folds)} folds)" if n_missing < len(folds) else ""
+
+
+def _drop(table: ScoreTable, missing: NDArray[np.bool_], _worst: float) -> CompleteTable:
+    incomplete: NDArray[np.bool_] = np.asarray(missing.any(axis=1))
+    if np.sum(~incomplete) < 2:
+        worst = int(missing.sum(axis=0).argmax())
+        raise CoCoError(
+            f"{int(incomplete.sum())} of {len(incomplete)} datasets lack the result of some model, "
+            f"which leaves too few to compare on; leave out the model that lacks most, "
+            f"{table.models[worst]!r} ({int(missing[:, worst].sum())} missing), or set "
+            f"`missing` to worst (a model without a result comes last)"
+        )
+    dropped = tuple(table.datasets[i] for i in np.flatnonzero(incomplete))
+    return CompleteTable(table.rows(~incomplete), dropped=dropped)
+
+
+def _fill(table: ScoreTable, missing: NDArray[np.bool_], worst: float) -> CompleteTable:
+    for axis, names, what in ((0, table.models, "model"), (1, table.datasets, "dataset")):
+        empty = missing.all(axis=axis)
+        if empty.any():
+            raise CoCoError(f"{what} {names[int(empty.argmax())]!r} has no result; leave it out")
+    filled = replace(table, scores=np.where(missing, worst, table.scores))
+    return CompleteTable(filled, filled=tuple(_cells(table, missing)))
+
+
+def _cells(table: ScoreTable, missing: NDArray[np.bool_]) -> list[tuple[str, str]]:
+    return [(table.datasets[i], table.models[j]) for i, j in np.argwhere(missing)]
+
+
+POLICIES: Mapping[str, Callable[[ScoreTable, NDArray[np.bool_], float], CompleteTable]] = (
+    MappingProxyType({"raise": _refuse, "drop_datasets": _drop, "worst": _fill})
+)

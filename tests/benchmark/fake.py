@@ -1,0 +1,171 @@
+"""An experiment that computes nothing, quickly; what it does beside is said by the model's name."""
+
+import hashlib
+import importlib
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+from cocoloss.benchmark.tasks import Result, Unit
+from cocoloss.exceptions import CoCoError
+
+OPTIONS = {"trials", "sleep", "folder"}
+
+
+def check_options(options):
+    unknown = set(options) - OPTIONS
+    if unknown:
+        raise CoCoError(f"options.{min(unknown)} is unknown")
+
+
+def plan(spec, infos):
+    tasks = spec.options.get("trials", 3) + spec.folds.outer
+    seconds = tasks * max(spec.options.get("sleep", 0), 0.001)
+    return [
+        Unit.of(spec, info, model, tasks=tasks, seconds=seconds)
+        for info in infos
+        for model in spec.models.names
+    ]
+
+
+def drive(unit, spec, parallel=1):
+    best, best_score = 0.5, -1.0
+    trials = spec.options.get("trials", 3)
+    for start in range(0, trials, parallel):
+        numbers = range(start, min(trials, start + parallel))
+        # Each trial depends on those before, as in a real study.
+        points = [{"x": best * 0.9 + 0.01 * number} for number in numbers]
+        found = yield [
+            unit.task("trial", number, point, params_in_key=False)
+            for number, point in zip(numbers, points, strict=True)
+        ]
+        for result in found:
+            if result.ok and result.measures["score"] > best_score:
+                best, best_score = result.params["x"], result.measures["score"]
+    yield [unit.task("fold", fold, {"x": best}) for fold in range(spec.folds.outer)]
+
+
+def run(task, table, spec):
+    if task.model == "nothing" and (task.stage, task.part) == ("fold", "1"):
+        return None
+    BEHAVIOURS.get(task.model, lambda *_: None)(task, Path(spec.options.get("folder", "")))
+    if task.model in spec.models.own:
+        module, _, factory = spec.models.own[task.model].partition(":")
+        getattr(importlib.import_module(module), factory)()
+    time.sleep(spec.options.get("sleep", 0))
+    x = task.params["x"]
+    score = number_from(task.seed, x, table.fingerprint)
+    if task.stage == "trial":
+        return Result({"score": score}, [], {"x": x})
+    row = {"fold": int(task.part), "balanced_accuracy": score, "log_loss": -score}
+    note = {"odd-texts": "\x00 and \udce9", "nonsense": object if task.part == "1" else "fake"}
+    extra = {"note": note.get(task.model, "fake")}
+    return Result({"balanced_accuracy": score}, [row], {"x": x}, extra)
+
+
+def number_from(*names):
+    digest = hashlib.sha256(repr(names).encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64
+
+
+def _breaks(task, folder):
+    if task.stage == "fold" and task.part == "1" and not (folder / "mended").exists():
+        raise RuntimeError("fold 1 does not\nconverge")
+
+
+def _is_broken(task, folder):
+    raise ValueError("nothing works")
+
+
+def _kills_its_worker_once(task, folder):
+    marker = folder / "killed-once"
+    if task.stage == "fold" and not marker.exists():
+        marker.touch()
+        time.sleep(0.05)  # the driver shall hear that it began
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _kills_every_worker(task, folder):
+    if task.stage == "fold" and task.part == "1":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _loops(task, folder):
+    if task.stage == "fold" and task.part == "1":
+        while True:
+            pass
+
+
+def _hangs(task, folder):
+    if task.stage == "fold" and task.part == "1":
+        time.sleep(3600)  # one call that Python cannot interrupt
+
+
+def _lets_no_thread_have_a_turn(task, folder):
+    if task.stage == "fold" and task.part == "1":
+        re.match(r"(a+)+$", "a" * 33 + "b")  # minutes in compiled code that keeps the lock
+
+
+def _eats_memory(task, folder):
+    if task.stage == "fold" and task.part == "1":
+        blocks = []
+        for _ in range(600):
+            blocks.append(b"x" * 10**6)
+            time.sleep(0.002)
+
+
+def _leaves_a_mark(task, folder):
+    (folder / f"worked-{os.getpid()}").touch()
+
+
+def _exits(task, folder):
+    if task.stage == "fold" and task.part == "1":
+        raise SystemExit(3)
+
+
+def _returns_nonsense(task, folder):
+    if task.stage == "fold" and task.part == "1":
+        task.params["x"] = object
+
+
+def _is_alone(task, folder):
+    mark = folder / f"busy-{os.getpid()}"
+    mark.touch(exist_ok=False)
+    time.sleep(0.1)
+    mark.unlink()
+
+
+class MutterError(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def _raises(error):
+    def behave(task, folder):
+        if task.stage == "fold" and task.part == "1":
+            raise error
+
+    return behave
+
+
+BEHAVIOURS = {
+    "alone": _is_alone,
+    "alone-too": _is_alone,
+    "half-a-letter": _raises(ValueError("caf\udce9 in it")),
+    "nul": _raises(ValueError("nul \x00 in it")),
+    "mutters": _raises(MutterError()),
+    "leaves": _raises(GeneratorExit()),
+    "breaks": _breaks,
+    "broken": _is_broken,
+    "kills-once": _kills_its_worker_once,
+    "kills-always": _kills_every_worker,
+    "loops": _loops,
+    "hangs": _hangs,
+    "seizes": _lets_no_thread_have_a_turn,
+    "hog": _eats_memory,
+    "exits": _exits,
+    "marks": _leaves_a_mark,
+    "nonsense": _returns_nonsense,
+}

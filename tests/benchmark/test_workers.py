@@ -1,0 +1,395 @@
+import gc
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+from bench_helpers import (
+    CountedTables,
+    DeadlyTable,
+    FakeTables,
+    fake_spec,
+    numbers,
+    run_fake,
+)
+
+from cocoloss.benchmark import workers
+from cocoloss.benchmark.plan import make_plan
+from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tasks import SOURCE
+from cocoloss.benchmark.workers import DaskPool, TooLongError, Watch
+from cocoloss.exceptions import CoCoError
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "results.sqlite") as opened:
+        yield opened
+
+
+def run_on(pool, spec, store, **options):
+    try:
+        return run_fake(spec, store, pool=pool, **options)
+    finally:
+        pool.close()
+
+
+def in_this_process(spec, tmp_path):
+    with Store(tmp_path / "here.sqlite") as store:
+        run_fake(spec, store)
+        return numbers(store, spec)
+
+
+def test_workers_that_die_hang_or_fail_cost_their_tasks_and_nothing_else(
+    store, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(workers, "GRACE", 0.5)
+    misfits = ("breaks", "kills-once", "kills-always", "hangs")
+    spec = fake_spec(
+        "good", *misfits, folder=tmp_path, trials=1, outer=2, limits={"seconds_per_task": 1}
+    )
+    pool = DaskPool(spec, "test", workers=2)
+    summary = run_on(pool, spec, store, datasets=["a"])
+    assert summary.ran == {"ok": 12, "failed": 2, "timeout": 1}
+    rows = {(r["model"], r["stage"], r["part"]): r for r in store.rows(spec_hash=spec.hash)}
+    assert len(rows) == 15
+    assert rows["breaks", "fold", "1"]["error"] == "RuntimeError: fold 1 does not converge"
+    # A worker that is killed costs a retry ...
+    assert {rows["kills-once", "fold", str(n)]["status"] for n in range(2)} == {"ok"}
+    assert max(rows["kills-once", "fold", str(n)]["attempt"] for n in range(2)) >= 2
+    # ... unless the task kills every worker that it gets.
+    assert rows["kills-always", "fold", "1"]["error"].startswith("WorkerDied: ")
+    assert 3 <= rows["kills-always", "fold", "1"]["attempt"] < 20  # and it gets only some
+    assert rows["hangs", "fold", "1"]["error"].startswith("TooLongError: took longer than 1 s")
+
+
+def noting_pauses(pool):
+    """Return a list that gets the seconds between two looks of the driver."""
+    pauses, wait, last = [], pool.wait, [time.monotonic()]
+
+    def noting(seconds):
+        pauses.append(time.monotonic() - last[0])
+        last[0] = time.monotonic()
+        return wait(seconds)
+
+    pool.wait = noting
+    return pauses
+
+
+def check_that_a_seized_worker_is_ended(pool, spec, store):
+    pauses = noting_pauses(pool)
+    summary = run_on(pool, spec, store, datasets=["a"])
+    assert summary.ran == {"ok": 21, "failed": 0, "timeout": 1}
+    assert max(pauses) < 10
+    assert summary.seconds < 60  # the call itself would take minutes
+
+
+def test_a_worker_that_can_answer_nobody_is_ended_while_others_work(store, monkeypatch):
+    monkeypatch.setattr(workers, "GRACE", 0.5)
+    spec = fake_spec("seizes", "good", trials=9, outer=2, limits={"seconds_per_task": 1})
+    pool = DaskPool(spec, "test", workers=2)
+    check_that_a_seized_worker_is_ended(pool, spec, store)
+
+
+def test_a_pool_closes_though_a_worker_can_answer_nobody():
+    spec = fake_spec("seizes")
+    tables = FakeTables()
+    (unit,) = make_plan(spec, tables.infos(["a"])).units
+    pool = DaskPool(spec, "test", workers=1)
+    pool.share("content of a", tables.load("a"))
+    pool.submit(unit.task("fold", 1, {"x": 0.5}), "content of a")
+    while not pool.running():
+        pool.wait(0.05)
+    time.sleep(0.5)  # it is in the call by now
+    began = time.monotonic()
+    pool.close()
+    assert time.monotonic() - began < 30
+
+
+def ended_on(table, spec):
+    """Return how a task on a table ends, on one worker."""
+    (unit,) = make_plan(spec, FakeTables().infos(["a"])).units
+    pool = DaskPool(spec, "test", workers=1)
+    try:
+        pool.share("content of a", table)
+        pool.submit(unit.task("fold", 1, {"x": 0.5}), "content of a")
+        ends = time.monotonic() + 120
+        while time.monotonic() < ends:
+            for _, finished in pool.wait(0.1):
+                return finished
+    finally:
+        pool.close()
+    return None
+
+
+def test_a_table_that_workers_died_with_is_sent_again(tmp_path):
+    # Dask gives a table up after four deaths, whoever is their cause.
+    finished = ended_on(DeadlyTable("content of a", tmp_path, deaths=4), fake_spec("good"))
+    assert (finished.result.status, finished.attempt) == ("ok", 1)
+
+
+class BrokenTable:
+    def __reduce__(self):
+        return workers.readable_time, ("no number",)
+
+
+def test_what_goes_wrong_on_the_way_to_a_task_is_kept_with_its_traceback():
+    finished = ended_on(BrokenTable(), fake_spec("good"))
+    assert finished.result.status == "failed"
+    assert "in readable_time" in finished.traceback
+
+
+def test_a_task_that_never_began_is_told_from_one_that_killed_its_workers(tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "SENDS", 1)
+    ended = ended_on(DeadlyTable("content of a", tmp_path, deaths=99), fake_spec("good"))
+    assert ended.result.status == "failed"
+    assert "workers died before it began, 1 times: for lack of memory" in ended.result.error
+
+
+def test_a_table_is_sent_once_to_each_worker(store, tmp_path):
+    spec = fake_spec("one", "two", "three", trials=4)
+    pool = DaskPool(spec, "test", workers=2)
+    run_on(pool, spec, store, tables=CountedTables(tmp_path))
+    unpacked = [path.read_text().split("\n")[:-1] for path in tmp_path.glob("unpacked-*")]
+    assert 1 <= len(unpacked) <= 2
+    for of_worker in unpacked:
+        assert len(of_worker) == len(set(of_worker))
+    assert numbers(store, spec) == in_this_process(spec, tmp_path)
+
+
+class Processes:
+    """A scheduler and workers, each started by hand."""
+
+    def __init__(self, folder):
+        self.folder, self.all = folder, []
+        file = folder / "scheduler.json"
+        arguments = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show"]
+        self.start("scheduler", *arguments, "--scheduler-file", str(file))
+        self.address = ""
+        while not self.address:
+            time.sleep(0.02)
+            with suppress(FileNotFoundError, json.JSONDecodeError):  # not there, or half-written
+                self.address = json.loads(file.read_text())["address"]
+
+    def start(self, kind, *arguments):
+        with (self.folder / f"{kind}.log").open("a") as log:
+            self.all.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments],
+                    stdout=log,
+                    stderr=log,
+                    cwd=self.folder,
+                    env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+                    start_new_session=True,  # a group of its own, which its children are in
+                )
+            )
+
+    def start_worker(self, threads=1):
+        here = ["--local-directory", str(self.folder), "--no-dashboard", "--host", "127.0.0.1"]
+        self.start("worker", self.address, "--nthreads", str(threads), *here)
+
+    def stop(self):
+        for process in self.all:
+            with suppress(ProcessLookupError):
+                # A worker that can answer nobody would not see that its nanny has gone.
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture
+def by_hand(tmp_path):
+    processes = Processes(tmp_path)
+    yield processes
+    processes.stop()
+
+
+def test_a_cluster_started_by_hand_gives_the_same_numbers(by_hand, store, tmp_path, monkeypatch):
+    by_hand.start_worker()
+    by_hand.start_worker()
+    (tmp_path / "own_model.py").write_text("def make():\n    return 'made here'\n")
+    spec = fake_spec("good", "marks", folder=tmp_path, trials=4, sleep=0.02)
+    spec = spec.changed(own={"mine": "own_model:make"})
+    files = [str(tmp_path / "own_model.py")]
+    pool = DaskPool(spec, "test", scheduler=by_hand.address, files=files)
+    pool._client.wait_for_workers(2)  # noqa: SLF001 - else one may have done it all
+    summary = run_on(pool, spec, store)
+    assert summary.units == {"ok": 6}
+    worked = [path.name for path in tmp_path.glob("worked-*")]
+    assert worked  # by one of them or both: who gets which task is for Dask to say
+    assert f"worked-{os.getpid()}" not in worked
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert numbers(store, spec) == in_this_process(spec, tmp_path)
+
+
+def test_a_nanny_elsewhere_ends_a_worker_that_can_answer_nobody(by_hand, store, monkeypatch):
+    monkeypatch.setattr(workers, "GRACE", 0.5)
+    by_hand.start_worker()
+    by_hand.start_worker()
+    spec = fake_spec("seizes", "good", trials=9, outer=2, limits={"seconds_per_task": 1})
+    pool = DaskPool(spec, "test", scheduler=by_hand.address)
+    check_that_a_seized_worker_is_ended(pool, spec, store)
+
+
+def test_a_scheduler_that_goes_ends_the_run_with_one_line(by_hand, store, tmp_path):
+    by_hand.start_worker()
+    spec = fake_spec("good", "stops-scheduler", folder=tmp_path, trials=50, sleep=0.05)
+    pool = DaskPool(spec, "test", scheduler=by_hand.address)
+
+    def stop(*_):
+        by_hand.all[0].kill()
+
+    pool._on_start = stop  # noqa: SLF001
+    pool._client.subscribe_topic(pool._topic, stop)  # noqa: SLF001
+    with pytest.raises(CoCoError, match=r"lost the scheduler at .*; run the same command"):
+        run_on(pool, spec, store)
+    assert store.runs()[-1]["state"] == "broken"
+
+
+def test_an_address_without_a_scheduler_is_told(monkeypatch):
+    monkeypatch.setattr(workers, "CONNECT_SECONDS", 1)
+    with pytest.raises(CoCoError, match=r"no Dask scheduler answers at tcp://127.0.0.1:1; start"):
+        DaskPool(fake_spec("good"), "test", scheduler="tcp://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("address", ["nonsense", "http://x"])
+def test_what_is_no_address_is_told_at_once_and_quietly(address, capfd):
+    began = time.monotonic()
+    with pytest.raises(CoCoError, match=f"'{address}' is no address .* like tcp://10.0.0.1:8786"):
+        DaskPool(fake_spec("good"), "test", scheduler=address)
+    gc.collect()  # a client that was dropped would say so now
+    assert time.monotonic() - began < 10  # seconds; to wait for an answer takes fifteen
+    assert capfd.readouterr().err == ""
+
+
+def test_without_dask_the_way_out_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(CoCoError, match=r"pip install 'cocoloss\[benchmark\]'"):
+        DaskPool(fake_spec("good"), "test")
+
+
+class OtherVersion:
+    def run(self, asked):
+        return {"tcp://10.0.0.7:1": replace(asked(), versions={"cocoloss": "0.0.1"})}
+
+
+class OtherSource:
+    def run(self, asked):
+        theirs = asked()
+        return {"tcp://10.0.0.7:1": replace(theirs, versions=theirs.versions | {SOURCE: "abc"})}
+
+
+class NothingInstalled:
+    def run(self, asked):
+        raise ModuleNotFoundError("No module named 'cocoloss'")
+
+
+@pytest.mark.parametrize(
+    ("client", "message"),
+    [
+        (
+            OtherVersion(),
+            r"tcp://10\.0\.0\.7:1 has cocoloss 0\.0\.1 .*, here is .*; install",
+        ),
+        (OtherSource(), r"\(source abc\), here is .* \(source [0-9a-f]{12}\); install"),
+        (NothingInstalled(), "the workers of here cannot import cocoloss .*; install the same"),
+    ],
+)
+def test_workers_with_another_version_or_none_are_refused(client, message):
+    with pytest.raises(CoCoError, match=message):
+        workers.check_workers(client, "here")
+
+
+def test_a_worker_of_several_threads_is_refused(by_hand):
+    by_hand.start_worker(threads=2)
+    told = r"has 2 threads, .* `dask worker tcp://\S+ --nthreads 1 --nworkers auto`"
+    pool = DaskPool(fake_spec("good"), "t", scheduler=by_hand.address)
+    pool._client.wait_for_workers(1)  # noqa: SLF001
+    pool.close()
+    with pytest.raises(CoCoError, match=told):
+        DaskPool(fake_spec("good"), "t", scheduler=by_hand.address)
+
+
+def test_a_worker_that_comes_later_runs_one_task_at_a_time(by_hand, store, tmp_path):
+    spec = fake_spec("alone", "alone-too", folder=tmp_path, trials=4)
+    pool = DaskPool(spec, "test", scheduler=by_hand.address)
+    by_hand.start_worker(threads=3)
+    pool._client.wait_for_workers(1)  # noqa: SLF001
+    assert run_on(pool, spec, store).units == {"ok": 4}
+
+
+def endlessly():
+    while True:
+        pass
+
+
+def test_a_limit_waits_for_the_end_of_an_import(tmp_path, monkeypatch):
+    (tmp_path / "slow_to_import.py").write_text(
+        "import time\n\nfor _ in range(50):\n    time.sleep(0.01)\ncomplete = True\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    imported = []
+
+    def work():
+        imported.append(importlib.import_module("slow_to_import"))
+        endlessly()
+
+    with pytest.raises(TooLongError):
+        Watch(seconds=0.1).call(work)
+    assert imported[0].complete
+
+
+def test_all_is_imported_when_the_clock_of_the_first_task_starts(tmp_path):
+    (tmp_path / "own_slow.py").write_text(
+        "from sklearn.tree import DecisionTreeClassifier as make\n"
+    )
+    script = """
+        import json, sys
+        from types import SimpleNamespace
+        from cocoloss.benchmark import workers
+        from cocoloss.benchmark.tasks import TableInfo, Unit
+        from cocoloss.benchmark.spec import Spec
+        from sklearn.datasets import load_iris
+
+        spec = Spec.from_dict({
+            "name": "cold",
+            "kind": "accuracy",
+            "data": {"source": "sklearn"},
+            "models": {"names": ["coco-default"], "own": {"mine": "own_slow:make"}},
+            "folds": {"outer": 2},
+        })
+        X, y = load_iris(return_X_y=True)
+        table = SimpleNamespace(X=X[::5], y=y[::5])
+        info = TableInfo("iris", 30, 4, 3, "")
+        at_start = []
+        call = workers.Watch.call
+
+        def noting(watch, work):
+            at_start.append(set(sys.modules))
+            return call(watch, work)
+
+        workers.Watch.call = noting
+        for model, stage in (("coco-default", "folds"), ("mine", "fold")):
+            unit = Unit.of(spec, info, model, tasks=1, seconds=1.0)
+            task = unit.task(stage, "0", {"point": {}})
+            done = workers.run_task(task, table, spec)
+            assert done.result.ok, done.traceback
+        late = {name.partition(".")[0] for name in set(sys.modules) - at_start[0]}
+        print(json.dumps(sorted(late)))
+    """
+    answer = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    heavy = {"torch", "sklearn", "scipy", "optuna", "pandas", "cocoloss", "own_slow"}
+    assert heavy & set(json.loads(answer.stdout)) == set()

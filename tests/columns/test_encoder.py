@@ -1,0 +1,172 @@
+"""What was learnt of columns as a value: its states, and new rows that it knows nothing of."""
+
+import copy
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.preprocessing import StandardScaler
+
+from cocoloss.columns import FloatConverter, TablePreprocessor, make_preprocessor
+from cocoloss.columns.encoder import Coverage, FloatEncoder, TableEncoder
+from cocoloss.exceptions import CoCoError
+
+TABLE = pd.DataFrame(
+    {
+        "city": ["Bern", "Oslo", "Rome", None],
+        "member": [True, False, True, True],
+        "age": [31.0, 45, 60, np.nan],
+        "day": ["2024-01-01", "2024-02-01", "2024-03-05", "2024-01-09"],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    frame = TABLE.assign(price=["$1,200", "$3", "?", "$7"], took=pd.to_timedelta([1, 2, 4, 8], "h"))
+    return make_preprocessor("auto", "CoCoClassifier").fit(frame.assign(constant=1)).encoder_
+
+
+def in_json(state):
+    """Return a state after JSON, with its arrays as they were."""
+    arrays = {}
+
+    def keep(array):
+        arrays[str(len(arrays))] = array
+        return {"array": str(len(arrays) - 1)}
+
+    text = json.dumps(state, default=keep)
+    return json.loads(text, object_hook=lambda d: arrays[d["array"]] if [*d] == ["array"] else d)
+
+
+def test_a_state_gives_the_same_encoder_back(encoder):
+    row = encoder.blank_row()
+    assert row.shape == (1, 7)
+    again = TableEncoder.from_state(in_json(encoder.to_state()))
+    frame = TABLE.assign(price=["$5", "7", None, "$1"], took="1h")
+    for X in (row, frame):
+        np.testing.assert_array_equal(again.transform(X), encoder.transform(X))
+    assert again.feature_names_out().tolist() == encoder.feature_names_out().tolist()
+    assert (again.kinds, again.forms) == (encoder.kinds, encoder.forms)
+    assert again.dropped_columns == {"constant": "constant"}
+    assert again.reader == "CoCoClassifier"
+    with_comma = again.with_decimal(",").transform(frame.assign(price=["$5,0", "7", None, "1"]))
+    np.testing.assert_array_equal(with_comma, encoder.transform(frame))
+
+
+@pytest.mark.parametrize("X", [np.eye(3), pd.DataFrame(np.eye(3), columns=[*"abc"])])
+def test_a_state_of_a_converter_gives_the_same_converter_back(X):
+    encoder = FloatConverter().fit(X).encoder_
+    again = FloatEncoder.from_state(in_json(encoder.to_state()))
+    np.testing.assert_array_equal(again.transform(X), X)
+    assert again.transform(again.blank_row()).tolist() == [[0, 0, 0]]
+    assert again.with_decimal(",") is again
+    for part in ("header", "reader"):
+        with pytest.raises(CoCoError, match=part):
+            FloatEncoder.from_state(encoder.to_state() | {part: 3})
+
+
+BAD = [None, 3, "x", [], {}, [3], {"city": 3}, {"city": []}, {"other": ["number"] * 5}, [["a"]]]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=str)
+@pytest.mark.parametrize("part", ["header", "columns", "scaler", "cycles", "one_hots", "decimal"])
+def test_a_state_with_another_part_is_refused(encoder, part, bad):
+    with pytest.raises(CoCoError):
+        TableEncoder.from_state(encoder.to_state() | {part: bad})
+    with pytest.raises(CoCoError):
+        TableEncoder.from_state(bad)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("header.names", ["a", "a"]),
+        ("header.named", 1),
+        ("columns.age", ["number", "", "", "constant"]),
+        ("columns.age", ["number", "$1234", "", "", ""]),
+        ("columns.age", ["text", "", "", "", ""]),
+        ("columns.age", ["category", "", "", "", ""]),
+        ("columns.day", ["date", "%y", "", "", ""]),
+        ("columns.constant", ["number", "", "", "", ""]),
+        ("scaler.center", np.zeros(3)),
+        ("scaler.center", np.full(4, np.nan)),
+        ("scaler.center", np.array(["x"] * 4)),
+        ("scaler.scale", np.zeros(4)),
+        ("scaler.scale", np.ones((4, 1))),
+        ("scaler.value_columns", np.array([9])),
+        ("scaler.value_columns", np.array([-1])),
+        ("scaler.gap_columns", np.array([0.5])),
+        ("scaler.gap_columns", np.array([[0]])),
+        ("cycles.day", ["minute"]),
+        ("cycles.day", [[]]),
+        ("cycles.age", []),
+        ("one_hots.city.categories", ["Bern", "Bern"]),
+        ("one_hots.city.categories", [1, 2]),
+        ("one_hots.member.categories", ["a", "b", "c"]),
+        ("one_hots.member.has_missing", "no"),
+        ("one_hots.age", {"categories": [], "has_infrequent": False, "has_missing": False}),
+    ],
+)
+def test_a_state_whose_parts_do_not_fit_together_is_refused(encoder, path, value):
+    state = copy.deepcopy(encoder.to_state())
+    *where, last = path.split(".")
+    part = state
+    for name in where:
+        part = part[name]
+    part[last] = value
+    with pytest.raises(CoCoError):
+        TableEncoder.from_state(state)
+
+
+def test_gaps_are_counted_by_column(encoder):
+    frame = TABLE.assign(price=["$1", "$2", "?", None], took=pd.to_timedelta([1, 2, 4, None], "h"))
+    assert encoder.n_gaps(frame) == {"city": 1, "age": 1, "price": 2, "took": 1}
+
+
+@pytest.fixture
+def coverage():
+    return Coverage(TablePreprocessor().fit(TABLE))
+
+
+def test_rows_of_training_are_known(coverage):
+    coverage.see(TABLE)
+    assert (coverage.n_rows, coverage.empty, coverage.unknown) == (4, [], {})
+
+
+def test_gaps_in_every_row_are_empty(coverage):
+    coverage.see(pd.DataFrame([dict.fromkeys(TABLE)] * 2))
+    assert coverage.empty == list(TABLE)
+
+
+def test_categories_are_unknown_until_one_is_known(coverage):
+    coverage.see(TABLE.assign(city=None))
+    assert (coverage.empty, coverage.unknown) == (["city"], {})
+    coverage.see(TABLE.assign(city="Atlantis"))
+    assert (coverage.empty, coverage.unknown) == ([], {"city": "Atlantis"})
+    coverage.see(TABLE.assign(city=None))
+    assert (coverage.empty, coverage.unknown) == ([], {"city": "Atlantis"})
+    coverage.see(TABLE)
+    assert (coverage.empty, coverage.unknown) == ([], {})
+    assert coverage.n_rows == 16
+
+
+def test_values_may_come_in_a_later_part(coverage):
+    coverage.see(TABLE.assign(age=np.nan, day=None))
+    assert coverage.empty == ["age", "day"]
+    coverage.see(TABLE.assign(day=None))
+    assert coverage.empty == ["day"]
+
+
+def test_rare_categories_are_not_called_unknown():
+    names = pd.DataFrame({"name": [*("ab" * 5), *"cdef"], "size": range(14)})
+    coverage = Coverage(TablePreprocessor(max_categories=3).fit(names))
+    coverage.see(names.assign(name="f"))
+    assert (coverage.empty, coverage.unknown) == ([], {})
+
+
+def test_of_other_transformers_nothing_is_said():
+    coverage = Coverage(StandardScaler())
+    coverage.see(TABLE)
+    assert (coverage.empty, coverage.unknown) == ([], {})

@@ -1,0 +1,278 @@
+"""What weighing the classes gains, over their imbalance: every number against a plain oracle."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm, spearmanr
+
+from cocoloss.benchmark.experiments import load_experiment
+from synthetic_store import PAPER
+
+imbalance = load_experiment("imbalance", [PAPER])
+BALANCED, PLAIN, MEASURES = imbalance.BALANCED, imbalance.PLAIN, imbalance.MEASURES
+gains_of, gains_by_ratio = imbalance.gains_of, imbalance.gains_by_ratio
+FEW = ["coco-s0.25", BALANCED]
+
+
+def points_of(x, y):
+    return pd.DataFrame({"class_ratio": x, "improvement": y}, dtype=float)
+
+
+def trend_of(x, y):
+    return imbalance.fit_trend(points_of(x, y), BALANCED, "balanced_accuracy")
+
+
+def fans_out(seed, n=12):
+    """Make gains that vary the more, the larger the ratio is."""
+    rng = np.random.default_rng(seed)
+    x = 1 + rng.exponential(4, size=n)
+    return x, 0.002 * x + 0.003 * (x - 1) * rng.normal(size=n)
+
+
+@given(st.integers(0, 10_000), st.integers(3, 40))
+def test_slope_and_errors_are_those_of_statsmodels(seed, n):
+    x, y = fans_out(seed, n)
+    trend = trend_of(x, y)
+    model = sm.OLS(y, sm.add_constant(x))
+    plain, robust = model.fit(), model.fit(cov_type="HC3", use_t=True)
+    assert [trend.intercept, trend.slope] == pytest.approx(plain.params.tolist())
+    assert trend.slope_error == pytest.approx(plain.bse[1])
+    assert trend.slope_p_value == pytest.approx(plain.pvalues[1])
+    assert trend.hc3_error == pytest.approx(robust.bse[1])
+    assert trend.hc3_p_value == pytest.approx(robust.pvalues[1])
+
+
+@given(st.integers(0, 10_000), st.integers(3, 40))
+def test_one_left_out_is_the_line_fitted_again(seed, n):
+    x, y = fans_out(seed, n)
+    slopes = [np.polyfit(np.delete(x, k), np.delete(y, k), 1)[0] for k in range(n)]
+    assert trend_of(x, y).leave_one_out == pytest.approx((min(slopes), max(slopes)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_theil_sen_is_the_median_slope_of_pairs_with_sens_interval(seed):
+    x, y = fans_out(seed)
+    slopes = sorted((y[j] - y[i]) / (x[j] - x[i]) for i, j in combinations(range(12), 2))
+    reach = norm.ppf(0.975) * math.sqrt(12 * 11 * (2 * 12 + 5) / 18)
+    low = slopes[round((len(slopes) - reach) / 2) - 1]
+    high = slopes[round((len(slopes) + reach) / 2)]
+    trend = trend_of(x, y)
+    assert trend.theil_sen == pytest.approx((slopes[32] + slopes[33]) / 2)
+    assert trend.theil_sen_interval == pytest.approx((low, high))
+
+
+def test_one_wild_dataset_bends_least_squares_and_not_the_median():
+    x = np.arange(1.0, 21.0)
+    y = 0.001 * x
+    y[-1] = 1.0
+    trend = trend_of(x, y)
+    assert trend.slope > 0.01
+    assert trend.theil_sen == pytest.approx(0.001)
+    assert trend.leave_one_out[0] == pytest.approx(0.001)
+
+
+def test_spearman_is_that_of_scipy():
+    x, y = fans_out(0)
+    expected = spearmanr(x, y)
+    trend = trend_of(x, y)
+    assert (trend.spearman, trend.p_value) == pytest.approx(tuple(expected))
+
+
+def numbers_of(trend):
+    return np.hstack([v for k, v in vars(trend).items() if k not in ("model", "measure", "points")])
+
+
+def test_a_trend_over_equal_ratios_has_no_number():
+    assert np.isnan(numbers_of(trend_of([2, 2, 2, 2], [0.1, 0.2, 0.0, 0.1]))).all()
+
+
+def test_a_slope_that_hangs_on_one_dataset_has_no_robust_error():
+    trend = trend_of([1, 1, 1, 9], [0.1, 0.2, 0.0, 0.3])
+    assert trend.slope == pytest.approx(0.2 / 8)
+    assert np.isnan([trend.hc3_error, trend.hc3_p_value, *trend.leave_one_out]).all()
+
+
+def test_gains_that_are_all_the_same_have_a_slope_of_zero_and_no_p_value():
+    trend = trend_of([1, 2, 3, 5], [0.1] * 4)
+    assert [trend.slope, *trend.leave_one_out, trend.theil_sen] == pytest.approx([0] * 4)
+    assert np.isnan([trend.hc3_p_value, trend.spearman, trend.p_value]).all()
+
+
+def test_points_on_one_line_leave_no_doubt():
+    trend = trend_of([1, 2, 3, 4], [0, 1, 2, 3])
+    assert trend.slope == pytest.approx(1)
+    assert trend.hc3_error == pytest.approx(0, abs=1e-12)
+    assert trend.hc3_p_value == pytest.approx(0, abs=1e-12)
+
+
+def made_up_scores(seed=0, n=40):
+    rng = np.random.default_rng(seed)
+    scores = pd.DataFrame(
+        {
+            "class_ratio": rng.choice([1.0, 1.2, 1.5, 2.0, 3.0, 7.0], size=n),
+            PLAIN: rng.choice([0.5, 0.6, 0.7], size=n),
+            "coco-s0.25": rng.choice([0.5, 0.6, 0.7, np.nan], size=n),
+            BALANCED: rng.choice([0.5, 0.6, 0.7], size=n),
+        }
+    )
+    scores.loc[3, PLAIN] = np.nan
+    return scores
+
+
+def test_gains_by_ratio_are_counted_one_by_one():
+    scores = made_up_scores()
+    bounds = {
+        "below 1.5": (0, 1.5),
+        "1.5 to under 3": (1.5, 3),
+        "3 or more": (3, 99),
+        "all": (0, 99),
+    }
+    found = gains_by_ratio(scores)
+    expected = [(label, model) for label in bounds for model in FEW]
+    assert list(zip(found["ratio"], found["model"], strict=True)) == expected
+    for line in found.itertuples():
+        low, high = bounds[line.ratio]
+        gains = []
+        for _, dataset in scores.iterrows():
+            gain = dataset[line.model] - dataset[PLAIN]
+            if low <= dataset["class_ratio"] < high and not math.isnan(gain):
+                gains.append(gain)
+        n, mean = len(gains), sum(gains) / len(gains)
+        variance = sum((gain - mean) ** 2 for gain in gains) / (n - 1)
+        assert line.n_datasets == n
+        assert line.mean == pytest.approx(mean)
+        assert line.error == pytest.approx(math.sqrt(variance / n))
+        assert line.wins == sum(gain > 1e-9 for gain in gains)
+        assert line.losses == sum(gain < -1e-9 for gain in gains)
+        assert line.ties == n - line.wins - line.losses > 0
+    whole, parts = found[found["ratio"] == "all"], found[found["ratio"] != "all"]
+    assert parts["n_datasets"].sum() == whole["n_datasets"].sum() < 2 * 39
+
+
+def test_scores_that_differ_by_rounding_are_a_tie():
+    scores = pd.DataFrame([[1.0, 0.3, 0.1 + 0.2]], columns=["class_ratio", PLAIN, BALANCED])
+    assert gains_by_ratio(scores)["ties"].tolist() == [1, 1]
+
+
+def test_one_dataset_has_no_error_and_an_empty_group_no_line():
+    found = gains_by_ratio(made_up_scores(n=40).query("class_ratio == 7").head(1))
+    assert found["ratio"].tolist() == ["3 or more", "3 or more", "all", "all"]
+    assert found["error"].isna().all()
+
+
+def made_up_rows(models=(PLAIN, *FEW), n_datasets=6, n_folds=3, seed=0):
+    rng = np.random.default_rng(seed)
+    lines = [
+        {
+            "dataset": f"d{d}",
+            "model": model,
+            "fold": k,
+            "class_ratio": 1.0 + d,
+            "balanced_accuracy": rng.uniform(),
+            "balanced_accuracy_uniform": rng.uniform(),
+            "inner_score": rng.uniform(),
+        }
+        for model in models
+        for d in range(n_datasets)
+        for k in range(n_folds)
+    ]
+    return pd.DataFrame(lines)
+
+
+def test_every_model_has_a_trend_of_every_measure_in_the_order_that_is_asked_for():
+    models = [BALANCED, PLAIN, "coco-s0.25", "coco-s1"]  # of the last one there is no row
+    found = gains_of(made_up_rows(), models)
+    assert [gains.measure for gains in found] == list(MEASURES)
+    for gains in found:
+        assert [trend.model for trend in gains.trends] == [BALANCED, "coco-s0.25"]
+        assert {trend.measure for trend in gains.trends} == {gains.measure}
+        assert gains.paper is gains.trends[0]
+
+
+def test_points_are_differences_of_means_over_folds():
+    rows = made_up_rows()
+    gains = gains_of(rows, [PLAIN, *FEW])[1]
+    for trend in gains.trends:
+        for dataset, point in trend.points.iterrows():
+            means = {}
+            for model in (PLAIN, trend.model):
+                chosen = rows[(rows["dataset"] == dataset) & (rows["model"] == model)]
+                means[model] = sum(chosen["balanced_accuracy_uniform"]) / 3
+            assert point["class_ratio"] == 1 + int(dataset[1:])
+            assert point["plain"] == pytest.approx(means[PLAIN])
+            assert point["weighted"] == pytest.approx(means[trend.model])
+            assert point["improvement"] == pytest.approx(means[trend.model] - means[PLAIN])
+
+
+def where(rows, dataset, model, fold):
+    return (rows["dataset"] == dataset) & (rows["model"] == model) & (rows["fold"] == fold)
+
+
+def datasets_of(gains):
+    return {trend.model: sorted(trend.points.index) for trend in gains.trends}
+
+
+def test_datasets_without_all_folds_do_not_count():
+    rows = made_up_rows()
+    lacking = where(rows, "d1", PLAIN, 0) | where(rows, "d2", BALANCED, 1)
+    for gains in gains_of(rows[~lacking], [PLAIN, *FEW]):
+        assert datasets_of(gains) == {
+            "coco-s0.25": ["d0", "d2", "d3", "d4", "d5"],
+            BALANCED: ["d0", "d3", "d4", "d5"],
+        }
+        whole = gains.by_ratio.query("ratio == 'all'").set_index("model")["n_datasets"]
+        assert whole.to_dict() == {"coco-s0.25": 5, BALANCED: 4}
+
+
+def test_a_measure_that_lacks_a_fold_does_not_count_there_and_others_do():
+    rows = made_up_rows()
+    rows.loc[where(rows, "d4", BALANCED, 2), "balanced_accuracy_uniform"] = np.nan
+    outer, uniform, inner = gains_of(rows, [PLAIN, BALANCED])
+    assert datasets_of(uniform) == {BALANCED: ["d0", "d1", "d2", "d3", "d5"]}
+    assert datasets_of(outer) == datasets_of(inner) == {BALANCED: [f"d{k}" for k in range(6)]}
+
+
+def test_two_datasets_have_gains_and_no_trend():
+    for gains in gains_of(made_up_rows(n_datasets=2), [PLAIN, BALANCED]):
+        assert gains.trends == ()
+        assert gains.paper is None
+        assert gains.by_ratio["n_datasets"].tolist() == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        made_up_rows(models=FEW),
+        made_up_rows(models=[PLAIN]),
+        made_up_rows().drop(columns="class_ratio"),
+        made_up_rows().drop(columns=list(MEASURES)),
+        made_up_rows().assign(**dict.fromkeys(MEASURES, np.nan)),
+        made_up_rows().head(0),
+    ],
+    ids=["no plain", "plain alone", "no ratio", "no measure", "nothing measured", "no row"],
+)
+def test_what_cannot_be_compared_has_no_gains(rows):
+    assert gains_of(rows, [PLAIN, *FEW]) == ()
+
+
+def test_gains_of_scores_that_tie_share_their_rank():
+    plain = [0.3, 0.1 + 0.2, 0.3, 0.4, 0.4]
+    weighted = [0.1 + 0.2, 0.3, 0.3, 0.5, 0.6]
+    rows = pd.DataFrame(
+        [
+            (f"d{k}", model, 0, float(k + 1), scores[k])
+            for model, scores in ((PLAIN, plain), (BALANCED, weighted))
+            for k in range(5)
+        ],
+        columns=["dataset", "model", "fold", "class_ratio", "balanced_accuracy"],
+    )
+    (gains,) = gains_of(rows, [PLAIN, BALANCED])
+    assert gains.paper.points["improvement"].tolist() == [0, 0, 0, 0.1, 0.2]
+    expected = np.corrcoef([1, 2, 3, 4, 5], [2, 2, 2, 4, 5])[0, 1]
+    assert gains.paper.spearman == pytest.approx(expected)

@@ -1,0 +1,118 @@
+"""The specs of the paper's experiments: they load, and say in words what they leave."""
+
+from dataclasses import replace
+
+import pytest
+
+from cocoloss.benchmark.accuracy import plan as plan_accuracy
+from cocoloss.benchmark.analysis import printed_ranks
+from cocoloss.benchmark.experiments import check_options, experiment_of
+from cocoloss.benchmark.spec import load_spec
+from cocoloss.benchmark.tasks import TableInfo
+from cocoloss.stats import critical_distance
+from synthetic_store import PAPER
+
+KINDS = ("accuracy", "convergence", "imbalance", "evolution")
+FORMS = ("", "-lite", "-smoke")
+NAMES = (*(f"{kind}{form}" for kind in KINDS for form in FORMS), "accuracy-each", "accuracy-epochs")
+SPECS = {name: load_spec(PAPER / f"{name}.toml") for name in NAMES}
+INFO = TableInfo("credit-g", 1000, 20, 2, "print")
+
+
+def test_there_are_no_others():
+    assert sorted(path.stem for path in PAPER.glob("*.toml")) == sorted(SPECS)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_every_spec_can_be_planned(name):
+    spec = SPECS[name]
+    assert spec.name == name
+    assert spec.kind == name.partition("-")[0]
+    experiment = experiment_of(spec)
+    check_options(experiment, spec.kind, spec.options)
+    units = experiment.plan(spec, [INFO])
+    assert [unit.model for unit in units] == list(spec.models.names)
+    assert all(unit.tasks > 0 and unit.seconds > 0 for unit in units)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_only_exact_forms_have_no_deviations_but_that_of_the_balanced_loss(name):
+    of_the_loss = [d for d in SPECS[name].deviations if d.startswith("the balanced loss has")]
+    assert len(of_the_loss) == (SPECS[name].kind != "evolution")  # which has the plain loss
+    assert bool(set(SPECS[name].deviations) - set(of_the_loss)) == ("-" in name)
+
+
+@pytest.mark.parametrize("kind", ["accuracy", "imbalance"])
+def test_the_protocol_is_the_printed_one(kind):
+    spec = SPECS[kind]
+    assert spec.data.source == "openml-cc18"
+    assert (spec.data.datasets, spec.data.max_rows) == ((), 0)
+    assert (spec.folds.outer, spec.folds.inner) == (10, 3)
+    assert (spec.tuning.trials_per_hyperparameter, spec.tuning.mode) == (10, "first")
+    assert spec.training.epochs == 500
+
+
+def test_the_lite_form_tries_so_many_points():
+    tasks = {unit.model: unit.tasks for unit in plan_accuracy(SPECS["accuracy-lite"], [INFO])}
+    assert [tasks[m] for m in ("coco", "ce", "ksvm", "rf", "hgb")] == [22, 19, 30, 13, 22]
+    assert tasks["coco-default"] == 1
+
+
+def test_tuning_in_each_fold_is_all_that_is_checked():
+    each, lite = SPECS["accuracy-each"], SPECS["accuracy-lite"]
+    assert (each.tuning.mode, lite.tuning.mode) == ("each", "first")
+    assert each.tuning.trials.items() <= lite.tuning.trials.items()
+    assert replace(each.tuning, mode="first", trials=lite.tuning.trials) == lite.tuning
+    assert (each.folds, each.training, each.limits) == (lite.folds, lite.training, lite.limits)
+    assert each.data.max_rows == lite.data.max_rows
+
+
+def test_the_number_of_epochs_is_all_that_is_checked():
+    epochs, lite, paper = (SPECS[name] for name in ("accuracy-epochs", "accuracy-lite", "accuracy"))
+    assert epochs.training == replace(lite.training, epochs=paper.training.epochs)
+    assert replace(epochs.tuning, trials=lite.tuning.trials) == lite.tuning
+    assert (epochs.folds, epochs.limits) == (lite.folds, lite.limits)
+    assert epochs.data == SPECS["accuracy-each"].data
+
+
+def test_the_paper_tries_so_many_points():
+    tasks = {unit.model: unit.tasks for unit in plan_accuracy(SPECS["accuracy"], [INFO])}
+    assert tasks == {"coco": 71, "dr": 71, "ce": 61, "ksvm": 20 + 10, "rf": 10 + 10}
+
+
+def test_the_convergence_is_the_printed_one():
+    spec = SPECS["convergence"]
+    assert spec.options == {
+        "n_terms": [64, 128, 256, 512, 1024],
+        "batch_size": 8,
+        "learning_rate": 1e-4,
+    }
+    assert spec.models.names == ("coco", "dr", "ce")
+    assert spec.folds.outer == 10
+
+
+def test_the_evolution_is_the_printed_one():
+    spec = SPECS["evolution"]
+    assert spec.data.datasets == ("credit-g",)
+    assert spec.options["epochs"] == [50, 150, 250, 500]
+    assert (spec.options["hidden_units"], spec.options["embedding_dim"]) == (1024, 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_smoke_needs_no_network(kind):
+    assert SPECS[f"{kind}-smoke"].data.source == "sklearn"
+
+
+@pytest.mark.parametrize("name", [name for name in SPECS if name.startswith("accuracy")])
+def test_there_are_enough_folds_for_a_test(name):
+    assert SPECS[name].folds.outer >= 6
+
+
+def test_printed_critical_distances_are_those_of_the_printed_numbers_of_datasets():
+    ranks = printed_ranks([PAPER])
+    for measure, digits in (("balanced_accuracy", 2), ("dispersity", 3)):
+        theirs = ranks[measure]
+        distance = critical_distance(len(theirs.ranks), theirs.n_datasets)
+        assert round(distance, digits) == theirs.critical_distance
+    printed = [rank for rank, _ in ranks["balanced_accuracy"].ranks.values()]
+    assert sum(printed) == pytest.approx(15.0)
