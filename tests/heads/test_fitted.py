@@ -80,7 +80,7 @@ STATES = {
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
 def test_a_state_with_any_part_missing_or_of_another_kind_is_refused(state):
     for name, value in state.items():
-        others = [None, [1.0], {}, "other", 3, np.zeros((2, 2, 2)), np.array(["a"])]
+        others = [None, [1.0], {}, "other", 3, np.zeros((2, 2, 2)), np.array("a"), np.array(["a"])]
         if isinstance(value, np.ndarray):
             bad = value.copy()
             bad.flat[0] = np.nan
