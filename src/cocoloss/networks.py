@@ -227,11 +227,6 @@ class ModuleStack:
         ]
         self._adopt(torch.stack(parameters), torch.stack(list(map(flat_buffers, self.modules))))
 
-    @property
-    def n_models(self) -> int:
-        """Number of models K."""
-        return len(self.modules)
-
     def _adopt(self, parameters: Tensor, buffers: Tensor) -> None:
         self.parameters, self.buffers = parameters, buffers
         self.gradients = torch.zeros_like(parameters)

@@ -29,13 +29,12 @@ class FittedHead(ABC):
     share, the prior :math:`\pi_c` and the temperature T,
 
     .. math:: \log p(c \mid h) = \log \pi_c + \ell_c(h) / T + \text{const}.
-
     """
 
     kind: ClassVar[str]
     VECTORS: ClassVar = "means"  # the part that has a vector of each class
     OPTIONS: ClassVar[dict[str, tuple[str, ...]]] = {}  # parts that are one of a few words
-    POSITIVE: ClassVar = ("prior", "share", "temperature")
+    POSITIVE: ClassVar[tuple[str, ...]] = ("prior", "share", "temperature")
 
     prior: NDArray[np.float64]  # (C,)
     share: NDArray[np.float64]  # (C,), of the classes among the rows that were learnt from
@@ -49,7 +48,7 @@ class FittedHead(ABC):
     @property
     def n_features(self) -> int:
         """Dimension of the embedding, q."""
-        return np.atleast_1d(getattr(self, self.VECTORS)).shape[-1]
+        return int(np.atleast_1d(getattr(self, self.VECTORS)).shape[-1])
 
     def predict(self, X: NDArray[Any]) -> NDArray[np.intp]:
         """Return the position of the most probable class of each row, the first one of equals."""
@@ -107,7 +106,8 @@ class FittedHead(ABC):
                     f"{array.dtype} of shape {array.shape}"
                 )
         for name in cls.POSITIVE:
-            if not np.all((np.asarray(getattr(head, name)) > 0) & np.isfinite(getattr(head, name))):
+            part = np.asarray(getattr(head, name))
+            if not ((part > 0) & np.isfinite(part)).all():
                 raise CoCoError(f"{name} of a head must be positive and finite")
         return head
 
