@@ -232,11 +232,8 @@ class ModuleStack:
         self.gradients = torch.zeros_like(parameters)
         for k, module in enumerate(self.modules):
             load_flat(module, self.parameters[k], self.buffers[k])
-            start = 0
-            for parameter in _trained(module):
-                stop = start + parameter.numel()
-                parameter.grad = self.gradients[k, start:stop].view(parameter.shape)
-                start = stop
+            for parameter, view in _views(_trained(module), self.gradients[k]):
+                parameter.grad = view
 
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """Return embeddings (K, m, q) of inputs (K, m, d)."""
@@ -285,11 +282,17 @@ def flat_buffers(module: nn.Module) -> Tensor:
 def load_flat(module: nn.Module, parameters: Tensor, buffers: Tensor) -> None:
     """Make parameters of a module, and floating buffers, views of two vectors."""
     for tensors, flat in ((_trained(module), parameters), (_untrained(module), buffers)):
-        start = 0
-        for tensor in tensors:
-            stop = start + tensor.numel()
-            tensor.data = flat[start:stop].view(tensor.shape)
-            start = stop
+        for tensor, view in _views(tensors, flat):
+            tensor.data = view
+
+
+def _views(tensors: Iterator[Tensor], flat: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Pair tensors with views of a vector that have their shapes, one after the other."""
+    start = 0
+    for tensor in tensors:
+        stop = start + tensor.numel()
+        yield tensor, flat[start:stop].view(tensor.shape)
+        start = stop
 
 
 def _trained(module: nn.Module) -> Iterator[nn.Parameter]:

@@ -376,7 +376,7 @@ def _bounded(
     function: BlockFunction, block: NDArray[np.float64], *, overflow: float
 ) -> NDArray[np.float64]:
     """Return finite values of a function; inf - inf counts as ``overflow``."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         values = function(block)
     bounded: NDArray[np.float64] = np.clip(np.nan_to_num(values, nan=overflow), -HUGE, HUGE)
     return bounded
@@ -405,10 +405,8 @@ def logsumexp(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     largest = scores.max(axis=1, keepdims=True)
     at_top = scores == largest
     n_top = at_top.sum(axis=1, keepdims=True, dtype=np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):  # where the largest is not finite
-        rest = np.exp(np.where(at_top, -np.inf, scores) - largest).sum(axis=1, keepdims=True)
-        logs = np.log1p(rest / n_top) + np.log(n_top) + largest
-    sums: NDArray[np.float64] = np.where(np.isfinite(largest), logs, largest)[:, 0]
+    rest = np.exp(np.where(at_top, -np.inf, scores) - largest).sum(axis=1, keepdims=True)
+    sums: NDArray[np.float64] = (np.log1p(rest / n_top) + np.log(n_top) + largest)[:, 0]
     return sums
 
 
