@@ -286,19 +286,26 @@ X60, Y60 = table()
 
 
 @pytest.mark.parametrize(
-    ("parameters", "y", "weights", "message"),
+    ("head", "y", "weights", "message"),
     [
-        ({}, Y60, [1.0], "shape"),
-        ({}, Y60, -np.ones(60), "not negative"),
-        ({}, Y60, np.full(60, np.nan), "finite"),
-        ({}, Y60, Y60 != 2, "every row of class 2 has zero sample_weight"),
-        ({}, np.zeros(60), None, "at least two classes"),
-        ({"priors": "flat"}, Y60, None, "'uniform', 'empirical'"),
-        ({"priors": [0.5, 0.5]}, Y60, None, "2 values for 3"),
-        ({"priors": [1, 1, 1]}, Y60, None, "sum to one"),
+        (GaussianHead(), Y60, [1.0], "shape"),
+        (GaussianHead(), Y60, -np.ones(60), "not negative"),
+        (CentroidHead(), Y60, np.full(60, np.nan), "finite"),
+        (CentroidHead(), Y60, Y60 != 2, "every row of class 2 has zero sample_weight"),
+        (CentroidHead(), np.zeros(60), None, "at least two classes"),
+        (GaussianHead(priors="flat"), Y60, None, "'uniform', 'empirical'"),
+        (GaussianHead(priors=[0.5, 0.5]), Y60, None, "2 values for 3"),
+        (CentroidHead(priors=[1, 1, 1]), Y60, None, "sum to one"),
+        *(
+            (GaussianHead(**{name: bad}), Y60, None, f"{name} must be a number that is not")
+            for name in ("shrinkage", "covariance_floor")
+            for bad in (-1, np.nan, None)
+        ),
+        (GaussianHead(shrinkage="some"), Y60, None, "shrinkage must be one of 'auto'"),
+        (GaussianHead("round"), Y60, None, "'auto', 'full', 'tied', 'diag', not 'round'"),
+        (CentroidHead("taxi"), Y60, None, "'euclidean', 'angular', not 'taxi'"),
     ],
 )
-def test_refuses_what_it_cannot_learn_from(parameters, y, weights, message):
-    for head in (GaussianHead(**parameters), CentroidHead(**parameters)):
-        with pytest.raises(CoCoError, match=message):
-            head.fit(X60, y, weights)
+def test_refuses_what_it_cannot_learn_from(head, y, weights, message):
+    with pytest.raises(CoCoError, match=message):
+        head.fit(X60, y, weights)

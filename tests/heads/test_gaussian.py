@@ -119,19 +119,6 @@ def test_without_a_floor_it_names_the_singular_class_and_the_remedy(kind):
         GaussianHead(kind, shrinkage=0, covariance_floor=0).fit(X, y)
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        *({"shrinkage": bad} for bad in (-1, np.nan, None, "some")),
-        *({"covariance_floor": bad} for bad in (-1, np.nan)),
-        {"covariance": "round"},
-    ],
-)
-def test_refuses_parameters_that_mean_nothing(parameters):
-    with pytest.raises(CoCoError, match=f"{next(iter(parameters))} must"):
-        GaussianHead(**parameters).fit(*rows())
-
-
 def test_says_when_squares_overflow():
     X, y = rows()
     with pytest.raises(CoCoError, match="overflow"):
