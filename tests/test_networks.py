@@ -88,20 +88,15 @@ def test_a_layer_to_drop_before_must_exist():
         make(dropout_layer=3)
 
 
-def test_a_model_in_a_stack_starts_as_it_would_alone():
-    stack = make(3)
-    for k in range(3):
-        alone = LockstepMLP((D, 7, 6, Q), [np.random.default_rng(k)])
-        assert torch.equal(stack.parameters[k], alone.parameters[0])
-
-
-def test_dropout_masks_of_a_model_do_not_depend_on_its_neighbours():
-    stack = make(2, dropout=0.5)
-    alone = LockstepMLP((D, 7, 6, Q), [np.random.default_rng(1)], dropout=0.5)
-    x = inputs(2)
+def test_a_model_in_a_stack_draws_what_it_would_alone():
+    stack = make(3, dropout=0.5)
+    x = inputs()
     stack.forward(x, training=True)
-    alone.forward(x[1:], training=True)
-    assert torch.equal(stack._mask[1], alone._mask[0])  # noqa: SLF001
+    for k in range(3):
+        alone = LockstepMLP((D, 7, 6, Q), [np.random.default_rng(k)], dropout=0.5)
+        assert torch.equal(stack.parameters[k], alone.parameters[0])
+        alone.forward(x[k : k + 1], training=True)
+        assert torch.equal(stack._mask[k], alone._mask[0])  # noqa: SLF001
 
 
 def test_starts_at_unit_norm():
@@ -121,15 +116,6 @@ def test_selected_models_go_on_unchanged():
     torch.testing.assert_close(network.forward(x[[2, 0]]), before[[2, 0]])
     network.parameters.zero_()
     assert not network.weights[0].any()  # layers are views of the buffer
-
-
-def test_an_embedding_of_zero_stays_finite_on_the_sphere():
-    network = make(normalize=True)
-    network.parameters.zero_()
-    embeddings = network.forward(inputs(), training=True)
-    network.backward(torch.ones_like(embeddings))
-    assert embeddings.isfinite().all()
-    assert network.gradients.isfinite().all()
 
 
 @pytest.mark.parametrize("output", ["identity", "tanh"])
@@ -213,16 +199,10 @@ def test_what_needs_no_gradient_stays_as_it_is():
         assert not torch.isclose(made[2].weight, fresh[2].weight).any()
         assert [p.requires_grad for p in made.parameters()] == [False, False, True, True]
     assert not torch.equal(stack.forward(x), before)
+    stack.parameters.zero_()
+    assert not stack.modules[0][2].weight.any()  # the modules are views of the buffer
     with pytest.raises(CoCoError, match="no parameters to train"):
         ModuleStack(lambda seed: module(seed).requires_grad_(False), [0])
-
-
-def test_a_step_on_the_flat_buffer_moves_the_module():
-    stack = ModuleStack(module, [1, 2, 3])
-    stack.select([2, 0])
-    x = inputs(2)
-    stack.parameters.zero_()
-    assert not stack.forward(x).any()
 
 
 def test_a_module_of_the_wrong_shape_is_a_clear_error():

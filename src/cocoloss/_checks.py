@@ -94,13 +94,7 @@ def as_float_array(values: Any, name: str) -> NDArray[np.float64]:
 def check_priors(
     priors: ArrayLike, n_classes: int | None = None, name: str = "priors"
 ) -> NDArray[np.float64]:
-    """Return class priors: positive, one per class, summing to one.
-
-    Raises
-    ------
-    CoCoError
-        If they do not; the message gives the sum and the remedy.
-    """
+    """Return class priors: positive, one per class, summing to one."""
     priors = as_float_array(priors, name)
     if priors.ndim != 1 or priors.size < 2:
         raise CoCoError(
@@ -125,18 +119,7 @@ def check_priors(
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
-    """Turn what users pass as ``random_state`` into a numpy generator.
-
-    Parameters
-    ----------
-    random_state : int, Generator, RandomState or None
-        A seed, a generator to draw from, or None for fresh entropy.
-
-    Examples
-    --------
-    >>> as_generator(0).integers(10) == as_generator(0).integers(10)
-    np.True_
-    """
+    """Turn what users pass as ``random_state``, None for fresh entropy, into a generator."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
     if isinstance(random_state, bool) or not (

@@ -2,7 +2,6 @@
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 Homes = Mapping[str, Sequence[str]]  # module -> the names that it defines
@@ -13,14 +12,7 @@ def late_names(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and ``__dir__`` of a package whose names are loaded late.
 
-    Parameters
-    ----------
-    package : str
-        Its name.
-    homes : mapping of str to sequence of str
-        Modules, and the names that the package has of each.
-    stages : sequence of str
-        Modules of the package that are themselves among its names.
+    ``stages`` are modules of the package that are themselves among its names.
 
     Examples
     --------
@@ -46,30 +38,19 @@ def late_names(
 
 
 class LateNames(Mapping[str, Any]):
-    """A mapping of names to what they stand for, imported when it is looked up.
+    """A mapping of names to what they stand for, imported when it is looked up."""
 
-    Parameters
-    ----------
-    homes : mapping of str to sequence of str
-        Modules, and the names that each defines.
-    at_hand : mapping of str to object, optional
-        Names that need no import.
-    """
-
-    def __init__(self, homes: Homes, at_hand: Mapping[str, Any] = MappingProxyType({})) -> None:
-        self._at_hand = at_hand
+    def __init__(self, homes: Homes) -> None:
         self._home = {name: home for home, names in homes.items() for name in names}
 
     def __contains__(self, name: object) -> bool:
-        return name in self._at_hand or name in self._home  # which imports nothing
+        return name in self._home  # which imports nothing
 
     def __getitem__(self, name: str) -> Any:
-        if name in self._at_hand:
-            return self._at_hand[name]
         return getattr(importlib.import_module(self._home[name]), name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self._at_hand, *self._home])
+        return iter(self._home)
 
     def __len__(self) -> int:
-        return len(self._at_hand) + len(self._home)
+        return len(self._home)

@@ -227,21 +227,13 @@ class ModuleStack:
         ]
         self._adopt(torch.stack(parameters), torch.stack(list(map(flat_buffers, self.modules))))
 
-    @property
-    def n_models(self) -> int:
-        """Number of models K."""
-        return len(self.modules)
-
     def _adopt(self, parameters: Tensor, buffers: Tensor) -> None:
         self.parameters, self.buffers = parameters, buffers
         self.gradients = torch.zeros_like(parameters)
         for k, module in enumerate(self.modules):
             load_flat(module, self.parameters[k], self.buffers[k])
-            start = 0
-            for parameter in _trained(module):
-                stop = start + parameter.numel()
-                parameter.grad = self.gradients[k, start:stop].view(parameter.shape)
-                start = stop
+            for parameter, view in _views(_trained(module), self.gradients[k]):
+                parameter.grad = view
 
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """Return embeddings (K, m, q) of inputs (K, m, d)."""
@@ -290,11 +282,17 @@ def flat_buffers(module: nn.Module) -> Tensor:
 def load_flat(module: nn.Module, parameters: Tensor, buffers: Tensor) -> None:
     """Make parameters of a module, and floating buffers, views of two vectors."""
     for tensors, flat in ((_trained(module), parameters), (_untrained(module), buffers)):
-        start = 0
-        for tensor in tensors:
-            stop = start + tensor.numel()
-            tensor.data = flat[start:stop].view(tensor.shape)
-            start = stop
+        for tensor, view in _views(tensors, flat):
+            tensor.data = view
+
+
+def _views(tensors: Iterator[Tensor], flat: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Pair tensors with views of a vector that have their shapes, one after the other."""
+    start = 0
+    for tensor in tensors:
+        stop = start + tensor.numel()
+        yield tensor, flat[start:stop].view(tensor.shape)
+        start = stop
 
 
 def _trained(module: nn.Module) -> Iterator[nn.Parameter]:

@@ -13,12 +13,10 @@ from cocoloss.geometry import etf_distance, simplex_frame
 SEEDS = st.integers(0, 10_000)
 
 
-def distance_in_loops(means, *, center):
+def distance_in_loops(means):
     n_classes, dim = len(means), len(means[0])
-    rows = [list(map(float, row)) for row in means]
-    if center:
-        middle = [sum(row[k] for row in rows) / n_classes for k in range(dim)]
-        rows = [[row[k] - middle[k] for k in range(dim)] for row in rows]
+    middle = [sum(row[k] for row in means) / n_classes for k in range(dim)]
+    rows = [[row[k] - middle[k] for k in range(dim)] for row in means]
     gram = [[sum(x * y for x, y in zip(a, b, strict=True)) for b in rows] for a in rows]
     norm = math.sqrt(sum(entry**2 for row in gram for entry in row))
     total = 0.0
@@ -30,11 +28,11 @@ def distance_in_loops(means, *, center):
 
 
 @settings(deadline=None)
-@given(seed=SEEDS, n_classes=st.integers(2, 6), dim=st.integers(1, 6), center=st.booleans())
-def test_agrees_with_the_formula_in_loops(seed, n_classes, dim, center):
+@given(seed=SEEDS, n_classes=st.integers(2, 6), dim=st.integers(1, 6))
+def test_agrees_with_the_formula_in_loops(seed, n_classes, dim):
     means = np.random.default_rng(seed).standard_normal((n_classes, dim))
-    expected = distance_in_loops(means, center=center)
-    assert etf_distance(means, center=center) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    expected = distance_in_loops(means)
+    assert etf_distance(means) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 @settings(deadline=None)
@@ -42,7 +40,7 @@ def test_agrees_with_the_formula_in_loops(seed, n_classes, dim, center):
 def test_vanishes_on_the_simplex_of_any_scale_and_rotation(seed, n_classes, scale):
     frame = scale * simplex_frame(n_classes, n_classes + 1, random_state=seed)
     assert etf_distance(frame) < 1e-13
-    assert etf_distance(frame, center=False) < 1e-13
+    assert etf_distance(frame / scale + 1) < 1e-13
 
 
 @settings(deadline=None)
@@ -54,17 +52,8 @@ def test_is_unchanged_by_rotation_scale_and_shift(seed):
     assert etf_distance(turned) == pytest.approx(etf_distance(means), rel=1e-9)
 
 
-def test_shifted_simplex_is_distant_unless_centred():
-    shifted = simplex_frame(4, 3, random_state=0) + 1
-    assert etf_distance(shifted) < 1e-13
-    assert etf_distance(shifted, center=False) > 0.5
-
-
 def test_orthogonal_means_of_equal_length_are_a_simplex_around_their_mean():
     assert etf_distance(torch.eye(5, requires_grad=True)) < 1e-15
-    # Uncentred, <I/sqrt(5), (I - 11'/5)/2> = 4 / (2 sqrt(5)).
-    expected = math.sqrt(2 - 2 * 4 / (2 * math.sqrt(5)))
-    assert etf_distance(np.eye(5), center=False) == pytest.approx(expected)
 
 
 def test_three_means_on_a_line_have_the_value_worked_by_hand():
@@ -79,14 +68,13 @@ def test_stays_below_the_square_root_of_two(seed, n_classes, dim):
     means = np.random.default_rng(seed).standard_cauchy((n_classes, dim))
     bound = math.sqrt(2 - 2 / math.sqrt(n_classes - 1))  # reached by centred means of rank one
     assert etf_distance(means) <= bound + 1e-7
-    assert etf_distance(means, center=False) <= math.sqrt(2) + 1e-12
 
 
 @settings(deadline=None)
 @given(point=st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=4), n_classes=st.integers(2, 40))
 def test_coinciding_means_are_at_distance_one(point, n_classes):
     assert etf_distance([point] * n_classes) == 1.0
-    assert etf_distance(np.zeros((n_classes, 2)), center=False) == 1.0
+    assert etf_distance(np.zeros((n_classes, 2))) == 1.0
 
 
 def test_means_that_differ_in_few_digits_keep_their_shape():

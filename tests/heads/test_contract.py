@@ -71,15 +71,6 @@ def test_predicts_the_first_of_the_most_probable_classes(head, seed, scale, roun
     np.testing.assert_allclose(np.exp(head.predict_log_proba(queries)), p, rtol=1e-9, atol=1e-300)
 
 
-@every_head
-def test_breaks_a_tie_in_favour_of_the_first_class(head):
-    X, y = np.zeros((6, Q)), [0, 0, 1, 1, 2, 2]
-    head = clone(head).set_params(**({"bias": None} if "bias" in head.get_params() else {}))
-    p = head.fit(X, y).predict_proba(X)
-    np.testing.assert_allclose(p, 1 / C)
-    assert (head.predict(X) == 0).all()
-
-
 AWKWARD = {
     "collapsed classes": (np.repeat(PROTOTYPES, 4, axis=0), np.repeat(range(C), 4)),
     "one row per class": (PROTOTYPES, np.arange(C)),
@@ -97,7 +88,7 @@ AWKWARD = {
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("rows", AWKWARD.values(), ids=AWKWARD)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_answers_are_finite_on(head, scale, rows, dtype):
+def test_predictions_are_finite_on(head, scale, rows, dtype):
     X, y = (scale * rows[0]).astype(dtype), rows[1]
     head = clone(head).fit(X, y)
     queries = np.vstack([X, -2 * X, np.zeros((1, Q)), np.full((1, Q), 1e37)]).astype(dtype)
@@ -105,8 +96,8 @@ def test_answers_are_finite_on(head, scale, rows, dtype):
         p = head.predict_proba(queries)
         assert np.isfinite(p).all()
         np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
-        for answer in (head.predict_log_proba, head.decision_function, head.outlier_score):
-            assert np.isfinite(answer(queries)).all()
+        for method in (head.predict_log_proba, head.decision_function, head.outlier_score):
+            assert np.isfinite(method(queries)).all()
         head.calibrate(X, y)
 
 
@@ -120,14 +111,6 @@ def test_rows_whose_distances_overflow_get_the_prior(head):
     assert np.isfinite(head.outlier_score(far)).all()
     if isinstance(head, GaussianHead) or getattr(head, "metric", "") == "euclidean":
         np.testing.assert_allclose(p, [[0.5, 0.3, 0.2]])
-
-
-@every_learnt_head
-def test_recovers_classes_that_have_collapsed(head):
-    X, y = AWKWARD["collapsed classes"]
-    head = clone(head).fit(X, y)
-    np.testing.assert_array_equal(head.predict(X + 0.05), y)
-    assert head.predict_proba(X).max(axis=1).min() > 0.99
 
 
 @every_head
@@ -170,12 +153,7 @@ def test_a_row_of_no_weight_may_be_anywhere(head):
     wild, labels, w = np.vstack([np.full((1, Q), 1e200), X]), np.r_[0, y], np.r_[0, np.ones(len(y))]
     found = clone(head).fit(wild, labels, w).calibrate(wild, labels, w)
     np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
-
-
-@every_head
-def test_calibration_on_no_row_at_all_leaves_the_temperature_at_one(head):
-    X, y = table()
-    assert clone(head).fit(X, y).calibrate(X, y, np.zeros(len(y))).temperature_ == 1
+    assert found.calibrate(X, y, np.zeros(len(y))).temperature_ == 1
 
 
 @every_learnt_head
@@ -187,21 +165,15 @@ def test_decides_between_two_classes_by_the_log_odds_of_the_second(head):
 
 
 @every_head
-def test_a_stranger_scores_higher(head):
+def test_a_stranger_scores_higher_whatever_priors_and_temperature(head):
     X, y = table(spread=0.1)
     head = clone(head).fit(X, y)
     # Away from the classes in distance, in direction and in every logit at once.
     strange = -PROTOTYPES[:1] * 4 if head.get_params().get("metric") != "dot" else 0 * X[:1]
-    assert head.outlier_score(strange)[0] > np.quantile(head.outlier_score(X), 0.9)
-
-
-@every_head
-def test_outlier_scores_ignore_priors_and_temperature(head):
-    X, y = table()
-    head = clone(head).fit(X, y)
-    before = head.outlier_score(X)
+    scores = head.outlier_score(X)
+    assert head.outlier_score(strange)[0] > np.quantile(scores, 0.9)
     head.set_params(priors=[0.2, 0.2, 0.6]).fit(X, y).calibrate(X, y)
-    np.testing.assert_allclose(head.outlier_score(X), before)
+    np.testing.assert_allclose(head.outlier_score(X), scores)
 
 
 @every_head
@@ -240,18 +212,13 @@ def test_calibration_does_not_depend_on_the_priors(head):
 @every_head
 def test_calibration_lacks_a_class_but_not_the_other_way_round(head):
     X, y = table()
-    head = clone(head).fit(X, y).calibrate(X[y < 2], y[y < 2])
+    head = clone(head)
+    with pytest.raises(NotFittedError):
+        head.calibrate(X, y)
+    head.fit(X, y).calibrate(X[y < 2], y[y < 2])
     assert np.isfinite(head.temperature_)
     with pytest.raises(CoCoError, match="class 7 was not in the rows"):
         head.calibrate(X, np.where(y == 2, 7, y))
-
-
-@every_head
-@pytest.mark.parametrize("method", ["calibrate", "outlier_score", "log_likelihood"])
-def test_must_be_fitted_first(head, method):
-    X, y = table()
-    with pytest.raises(NotFittedError):
-        getattr(clone(head), method)(*((X, y) if method == "calibrate" else (X,)))
 
 
 @every_head
@@ -268,31 +235,14 @@ def test_takes_tensors(head, dtype):
 
 
 @every_head
-def test_labels_may_be_words(head):
-    X, y = table()
-    words = np.array(["ant", "bee", "cat"])[y]
-    head = clone(head)
-    expected = head.fit(X, y).predict(X)
-    found = head.fit(X, words).calibrate(X, words).predict(X)
-    assert set(found) <= set(words)
-    assert (found == np.array(["ant", "bee", "cat"])[expected]).mean() > 0.9
-
-
-@every_head
-def test_survives_pickling_as_a_few_plain_arrays(head):
-    X, y = table(n=2000)
-    head = clone(head).fit(X, y).calibrate(X, y)
-    stored = pickle.dumps(head)
-    assert len(stored) < 4000
-    np.testing.assert_array_equal(pickle.loads(stored).predict_proba(X), head.predict_proba(X))  # noqa: S301
-    assert {type(v) for v in vars(head.fitted_).values()} <= {np.ndarray, float, int, str}
-
-
-@every_head
-def test_what_was_learnt_is_a_value_that_knows_the_classes_by_position(head):
+def test_what_was_learnt_is_a_small_value_that_knows_the_classes_by_position(head):
     X, y = table()
     words = np.array(["ant", "bee", "cat"])[y]
     head = clone(head).fit(X, words).calibrate(X, words)
+    stored = pickle.dumps(head)
+    assert len(stored) < 4000
+    np.testing.assert_array_equal(pickle.loads(stored).predict(X), head.predict(X))  # noqa: S301
+    assert {type(v) for v in vars(head.fitted_).values()} <= {np.ndarray, float, int, str}
     fitted = head_from_state(head.fitted_.to_state())
     assert type(fitted) is type(head.fitted_)
     assert (fitted.n_classes, fitted.n_features) == (C, Q)
@@ -336,19 +286,26 @@ X60, Y60 = table()
 
 
 @pytest.mark.parametrize(
-    ("parameters", "y", "weights", "message"),
+    ("head", "y", "weights", "message"),
     [
-        ({}, Y60, [1.0], "shape"),
-        ({}, Y60, -np.ones(60), "not negative"),
-        ({}, Y60, np.full(60, np.nan), "finite"),
-        ({}, Y60, Y60 != 2, "every row of class 2 has zero sample_weight"),
-        ({}, np.zeros(60), None, "at least two classes"),
-        ({"priors": "flat"}, Y60, None, "'uniform', 'empirical'"),
-        ({"priors": [0.5, 0.5]}, Y60, None, "2 values for 3"),
-        ({"priors": [1, 1, 1]}, Y60, None, "sum to one"),
+        (GaussianHead(), Y60, [1.0], "shape"),
+        (GaussianHead(), Y60, -np.ones(60), "not negative"),
+        (CentroidHead(), Y60, np.full(60, np.nan), "finite"),
+        (CentroidHead(), Y60, Y60 != 2, "every row of class 2 has zero sample_weight"),
+        (CentroidHead(), np.zeros(60), None, "at least two classes"),
+        (GaussianHead(priors="flat"), Y60, None, "'uniform', 'empirical'"),
+        (GaussianHead(priors=[0.5, 0.5]), Y60, None, "2 values for 3"),
+        (CentroidHead(priors=[1, 1, 1]), Y60, None, "sum to one"),
+        *(
+            (GaussianHead(**{name: bad}), Y60, None, f"{name} must be a number that is not")
+            for name in ("shrinkage", "covariance_floor")
+            for bad in (-1, np.nan, None)
+        ),
+        (GaussianHead(shrinkage="some"), Y60, None, "shrinkage must be one of 'auto'"),
+        (GaussianHead("round"), Y60, None, "'auto', 'full', 'tied', 'diag', not 'round'"),
+        (CentroidHead("taxi"), Y60, None, "'euclidean', 'angular', not 'taxi'"),
     ],
 )
-def test_refuses_what_it_cannot_learn_from(parameters, y, weights, message):
-    for head in (GaussianHead(**parameters), CentroidHead(**parameters)):
-        with pytest.raises(CoCoError, match=message):
-            head.fit(X60, y, weights)
+def test_refuses_what_it_cannot_learn_from(head, y, weights, message):
+    with pytest.raises(CoCoError, match=message):
+        head.fit(X60, y, weights)

@@ -62,19 +62,13 @@ def test_covariances_are_maximum_likelihood_shrunk_and_floored_as_documented(kin
     pooled = as_used(covariance, mass, "tied")[0]
     pooled = np.diag(np.diag(pooled)) if kind == "diag" else pooled
     scale = np.mean([np.mean((X[:, j] - X[:, j].mean()) ** 2) for j in range(X.shape[1])])
-    head = GaussianHead(kind, shrinkage=5, covariance_floor=0.1).fit(X, y)
+    rows_needed = {"full": 4, "tied": 0, "diag": 2}[kind]  # "auto"
+    head = GaussianHead(kind, covariance_floor=0.1).fit(X, y)
     for c, size in mass.items():
-        expected = (size * used[c] + 5 * pooled) / (size + 5) + 0.1 * scale * np.eye(3)
+        expected = (size * used[c] + rows_needed * pooled) / (size + rows_needed)
+        expected = expected + 0.1 * scale * np.eye(3)
         found = head.covariances_ if kind == "tied" else head.covariances_[c]
         np.testing.assert_allclose(np.diag(found) if kind == "diag" else found, expected)
-
-
-def test_precisions_are_the_cholesky_factors_of_the_inverse_covariances():
-    X, y = rows()
-    head = GaussianHead().fit(X, y)
-    P = head.precisions_cholesky_
-    np.testing.assert_array_equal(P, np.triu(P))
-    np.testing.assert_allclose(P @ P.transpose(0, 2, 1), np.linalg.inv(head.covariances_))
 
 
 def test_agrees_with_quadratic_discriminant_analysis_up_to_its_denominator():
@@ -94,15 +88,6 @@ def test_agrees_with_linear_discriminant_analysis():
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=1e-6)
 
 
-def test_auto_shrinkage_counts_as_the_rows_that_determine_a_covariance():
-    X, y = rows()
-    for kind, rows_needed in [("full", 4), ("diag", 2)]:
-        chosen = GaussianHead(kind, shrinkage=rows_needed).fit(X, y)
-        np.testing.assert_array_equal(
-            GaussianHead(kind).fit(X, y).covariances_, chosen.covariances_
-        )
-
-
 def test_shrinkage_helps_classes_of_few_rows():
     rng = np.random.default_rng(0)
     means = 1.5 * rng.normal(size=(4, 8))
@@ -112,32 +97,16 @@ def test_shrinkage_helps_classes_of_few_rows():
     assert GaussianHead().fit(X, y).score(X_new, y_new) > plain + 0.05
 
 
-def test_is_the_nearest_mean_where_every_class_has_collapsed():
-    means = np.random.default_rng(0).normal(size=(5, 4))
-    queries = np.random.default_rng(1).normal(size=(200, 4))
-    head = GaussianHead().fit(np.repeat(means, 3, axis=0), np.repeat(range(5), 3))
-    nearest = np.linalg.norm(queries[:, None] - means, axis=2).argmin(axis=1)
-    np.testing.assert_array_equal(head.predict(queries), nearest)
-
-
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 @pytest.mark.parametrize("kind", KINDS)
-def test_probabilities_do_not_depend_on_unit_or_origin(kind, scale):
+def test_probabilities_do_not_depend_on_unit_origin_or_rotation(kind, scale):
     X, y = rows()
     expected = GaussianHead(kind).fit(X, y).predict_proba(X)
-    moved = scale * (X + 100)
+    turn = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))[0]
+    moved = scale * ((X if kind == "diag" else X @ turn) + 100)
     np.testing.assert_allclose(
         GaussianHead(kind).fit(moved, y).predict_proba(moved), expected, rtol=1e-8
     )
-
-
-def test_full_and_tied_turn_with_the_embedding():
-    X, y = rows()
-    rotation = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))[0]
-    for kind in ("full", "tied"):
-        expected = GaussianHead(kind).fit(X, y).predict_proba(X)
-        turned = GaussianHead(kind).fit(X @ rotation, y).predict_proba(X @ rotation)
-        np.testing.assert_allclose(turned, expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -148,19 +117,6 @@ def test_without_a_floor_it_names_the_singular_class_and_the_remedy(kind):
     who = "pooled covariance" if kind == "tied" else "covariance of class .*1.*"
     with pytest.raises(CoCoError, match=f"the {who} has rank 2 of 3; raise covariance_floor"):
         GaussianHead(kind, shrinkage=0, covariance_floor=0).fit(X, y)
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        *({"shrinkage": bad} for bad in (-1, np.nan, None, "some")),
-        *({"covariance_floor": bad} for bad in (-1, np.nan)),
-        {"covariance": "round"},
-    ],
-)
-def test_refuses_parameters_that_mean_nothing(parameters):
-    with pytest.raises(CoCoError, match=f"{next(iter(parameters))} must"):
-        GaussianHead(**parameters).fit(*rows())
 
 
 def test_says_when_squares_overflow():

@@ -16,18 +16,12 @@ def rows(seed=0, n=50, q=4):
 def test_angular_predicts_what_dot_regression_aims_at():
     X, y = rows()
     loss = DotRegressionLoss(n_classes=3, embedding_dim=4, random_state=0)
-    head = ReadoutHead(loss.prototypes).fit(X, y)
+    prototypes = loss.prototypes.clone()
+    head = ReadoutHead(prototypes).fit(X, y)
+    prototypes *= -1  # which does not reach a fitted head
     v = loss.prototypes.double().numpy()
     best = [max(range(3), key=lambda c: h @ v[c] / np.linalg.norm(h)) for h in X]
     np.testing.assert_array_equal(head.predict(X), best)
-
-
-def test_angular_grows_confident_as_rows_gather_around_their_vectors():
-    v = np.eye(3)
-    y = np.arange(300) % 3
-    noise = np.random.default_rng(0).normal(size=(300, 3))
-    far, near = (ReadoutHead(v).fit(v[y] + s * noise, y) for s in (0.5, 0.1))
-    assert near.predict_proba(v).max() > far.predict_proba(v).max()
 
 
 def test_rows_that_point_elsewhere_still_rank_the_classes_by_angle():
@@ -61,15 +55,6 @@ def test_the_outlier_score_of_logits_is_their_energy():
     X, y = rows(q=3)
     score = ReadoutHead(metric="dot").fit(X, y).outlier_score(X)
     np.testing.assert_allclose(score, -logsumexp(X.astype(float), axis=1))
-
-
-def test_later_changes_of_the_prototypes_do_not_reach_a_fitted_head():
-    X, y = rows()
-    prototypes = np.eye(3, 4)
-    head = ReadoutHead(prototypes).fit(X, y)
-    before = head.predict_proba(X)
-    prototypes *= -1
-    np.testing.assert_array_equal(head.predict_proba(X), before)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 7.0])

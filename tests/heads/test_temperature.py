@@ -6,7 +6,7 @@ from scipy.special import log_softmax, softmax
 
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import fit_temperature
-from cocoloss.heads.temperature import MAX_TEMPERATURE, MIN_TEMPERATURE
+from cocoloss.heads.base import MAX_TEMPERATURE, MIN_TEMPERATURE
 
 
 def printed_log_loss(scores, y, weights, temperature, offset=0.0):
@@ -61,11 +61,8 @@ def test_rows_without_a_mistake_leave_the_temperature_at_one():
     assert fit_temperature([[0.0, 5.0]], [0], [0.0]) == 1.0
 
 
-def test_scores_worse_than_none_are_silenced():
-    assert fit_temperature([[1.0, 0.0], [1.0, 0.0]], [1, 1]) == MAX_TEMPERATURE
-
-
-def test_stops_at_the_lower_bound():
+def test_stops_at_the_bounds():
+    assert fit_temperature([[1.0, 0.0], [1.0, 0.0]], [1, 1]) == MAX_TEMPERATURE  # worse than none
     scores, y = 1e-6 * np.array([[1.0, 0.0]] * 9), [0] * 8 + [1]
     assert fit_temperature(scores, y) == MIN_TEMPERATURE
 

@@ -52,14 +52,6 @@ def test_a_small_example_by_hand(norm, expected):
     assert dispersity(embeddings, [0] * 4 + [1] * 4, norm) == pytest.approx(expected)
 
 
-def test_takes_the_frobenius_norm_by_default():
-    embeddings, labels = imbalanced_rows()
-    moments = ClassMoments().update(embeddings, labels)
-    frobenius = printed_dispersity(embeddings, labels, "fro")
-    assert dispersity(embeddings, labels) == pytest.approx(frobenius)
-    assert dispersity_of(moments) == pytest.approx(frobenius)
-
-
 @every_norm
 @given(
     seed=st.integers(0, 1000),
@@ -99,18 +91,13 @@ def test_a_row_of_weight_zero_does_not_set_the_scale(norm):
 
 
 @every_norm
-@pytest.mark.parametrize("scale", [1e-100, 1e80])
-def test_moments_of_small_and_large_rows_have_a_dispersity(norm, scale):
-    embeddings, labels = imbalanced_rows()
-    moments = ClassMoments().update(scale * embeddings, labels)
-    expected = dispersity(embeddings, labels, norm)
-    assert dispersity_of(moments, norm) == pytest.approx(expected, rel=1e-10)
-
-
-@every_norm
 @pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered")
-def test_moments_that_are_infinite_are_refused(norm):
+def test_moments_of_small_and_large_rows_have_a_dispersity_unless_they_are_infinite(norm):
     embeddings, labels = imbalanced_rows()
+    for scale in (1e-100, 1e80):
+        moments = ClassMoments().update(scale * embeddings, labels)
+        expected = dispersity(embeddings, labels, norm)
+        assert dispersity_of(moments, norm) == pytest.approx(expected, rel=1e-10)
     moments = ClassMoments().update(1e160 * embeddings, labels)
     with pytest.raises(CoCoError, match="covariances are infinite; divide"):
         dispersity_of(moments, norm)
@@ -123,13 +110,7 @@ def test_falls_with_the_square_of_the_width_of_the_classes(norm):
     wide = dispersity(embeddings, labels, norm)
     narrow = dispersity(means + 1e-3 * (embeddings - means), labels, norm)
     assert narrow == pytest.approx(1e-6 * wide, rel=1e-9)
-
-
-@every_norm
-def test_vanishes_when_every_class_is_a_point(norm):
-    _, labels = imbalanced_rows()
-    points = np.array([[1.0, 0.1], [-0.3, 0.7], [0.2, -1.1], [0.5, 0.5]])[labels]
-    assert dispersity(points, labels, norm) == pytest.approx(0, abs=1e-28)
+    assert dispersity(means, labels, norm) == pytest.approx(0, abs=1e-28)
 
 
 @every_norm
@@ -139,10 +120,6 @@ def test_is_infinite_when_the_class_means_coincide(norm):
     centre = half.mean(axis=0)
     embeddings = np.vstack([half, 2 * centre - half])  # equal means up to rounding, not exactly
     assert dispersity(embeddings, np.repeat([0, 1], 50), norm) == np.inf
-
-
-@every_norm
-def test_is_infinite_when_all_rows_are_one_point(norm):
     assert dispersity(np.full((7, 2), 0.1), [0, 0, 0, 1, 1, 2, 2], norm) == np.inf
 
 

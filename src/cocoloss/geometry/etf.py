@@ -7,7 +7,7 @@ from cocoloss._checks import as_float_array
 from cocoloss.exceptions import CoCoError
 
 
-def etf_distance(class_means: ArrayLike, *, center: bool = True) -> float:
+def etf_distance(class_means: ArrayLike) -> float:
     r"""Return the distance of class means from a simplex ETF, whatever its scale and rotation.
 
     With M the (C, q) matrix of class means, centred at their mean, it is
@@ -22,16 +22,13 @@ def etf_distance(class_means: ArrayLike, *, center: bool = True) -> float:
     ----------
     class_means : array-like or tensor of shape (n_classes, embedding_dim)
         One mean per class, each class counted once whatever its size.
-    center : bool, default=True
-        Whether to subtract the mean of the class means first. Without it, a simplex whose centre
-        is not the origin counts as distant.
 
     Returns
     -------
     float
         0 on a simplex of any scale and rotation, below sqrt(2) otherwise. Means that all coincide
-        (or, uncentred, are all zero) have no shape to compare: their distance is that of the zero
-        matrix, 1. Two centred means that differ are always a simplex, so C = 2 says little.
+        have no shape to compare: their distance is that of the zero matrix, 1. Two means that
+        differ are always a simplex, so C = 2 says little.
 
     Raises
     ------
@@ -52,11 +49,10 @@ def etf_distance(class_means: ArrayLike, *, center: bool = True) -> float:
     if largest == 0:
         return 1.0
     means = means / largest  # the scale does not matter, and squares shall not under- or overflow
-    if center:
-        length = np.linalg.norm(means)
-        means = means - means.mean(axis=0)
-        if np.linalg.norm(means) <= n_classes * np.finfo(np.float64).eps * length:
-            return 1.0  # only rounding is left: the means coincide
+    length = np.linalg.norm(means)
+    means = means - means.mean(axis=0)
+    if np.linalg.norm(means) <= n_classes * np.finfo(np.float64).eps * length:
+        return 1.0  # only rounding is left: the means coincide
     gram = means @ means.T  # (C, C)
     gram /= np.linalg.norm(gram)
     simplex = (np.eye(n_classes) - 1 / n_classes) / np.sqrt(n_classes - 1)  # unit norm, too

@@ -36,13 +36,7 @@ def check_embedding_dim(embedding_dim: object) -> int:
 
 
 def check_room_for_simplex(n_classes: int, embedding_dim: int) -> None:
-    """Refuse an embedding space that is too small for C equidistant unit vectors.
-
-    Raises
-    ------
-    GeometryError
-        If q < C - 1.
-    """
+    """Refuse an embedding space that is too small for C equidistant unit vectors."""
     # NOTE[PAPER]: the paper asks C <= q - 1. The simplex spans C - 1 dimensions (its vertices
     # sum to zero), so q >= C - 1 suffices.
     if embedding_dim < n_classes - 1:
@@ -184,23 +178,7 @@ def _orthogonal_simplices(n_classes: int, embedding_dim: int) -> NDArray[np.floa
 def spread_vectors(n_classes: int, embedding_dim: int) -> NDArray[np.float64]:
     """Return C unit vectors of R^q with a small largest inner product, by numerical search.
 
-    Parameters
-    ----------
-    n_classes : int
-        Number of vectors C.
-    embedding_dim : int
-        Dimension q, at least 2.
-
-    Returns
-    -------
-    ndarray of shape (n_classes, embedding_dim)
-        The best of several deterministic starts: fewer starts, and fewer steps, for larger C.
-
-    Examples
-    --------
-    >>> frame = spread_vectors(12, 3)  # the icosahedron, whose neighbours have 1 / sqrt(5)
-    >>> round(largest_product(frame), 6)
-    0.447214
+    The best of several deterministic starts: fewer starts, and fewer steps, for larger C.
     """
     # One step costs O(C^2 q): a thousand classes get one start of about a dozen short stages.
     n_starts = int(np.clip(300 // n_classes, 1, 12))
@@ -228,24 +206,7 @@ def largest_product(frame: NDArray[np.float64]) -> float:
 def energy(
     flat: NDArray[np.float64], n_classes: int, sharpness: float
 ) -> tuple[float, NDArray[np.float64]]:
-    """Return E_s of the normalised vectors and its gradient in the vectors as they are.
-
-    Parameters
-    ----------
-    flat : ndarray of shape (n_classes * embedding_dim,)
-        The vectors, of any length but zero: E_s depends on their directions only.
-    n_classes : int
-        Number of vectors C.
-    sharpness : float
-        The s of E_s.
-
-    Returns
-    -------
-    value : float
-        E_s.
-    gradient : ndarray of shape (n_classes * embedding_dim,)
-        dE_s / dflat.
-    """
+    """Return E_s of the directions of C vectors, (C * q,), and its gradient in the vectors."""
     vectors = flat.reshape(n_classes, -1)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     frame = vectors / norms  # (C, q)

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from cocoloss._late import late_names
 
 if TYPE_CHECKING:
-    from cocoloss.heads.base import EmbeddingHead, Priors
+    from cocoloss.heads.base import EmbeddingHead, Priors, fit_temperature
     from cocoloss.heads.centroid import CentroidHead
     from cocoloss.heads.gaussian import GaussianHead
     from cocoloss.heads.named import HEADS, make_head
     from cocoloss.heads.readout import ReadoutHead
-    from cocoloss.heads.temperature import fit_temperature
 
 __all__ = [
     "HEADS",
@@ -30,11 +29,10 @@ __all__ = [
 __getattr__, __dir__ = late_names(
     __name__,
     {
-        "cocoloss.heads.base": ["EmbeddingHead", "Priors"],
+        "cocoloss.heads.base": ["EmbeddingHead", "Priors", "fit_temperature"],
         "cocoloss.heads.centroid": ["CentroidHead"],
         "cocoloss.heads.gaussian": ["GaussianHead"],
         "cocoloss.heads.named": ["HEADS", "make_head"],
         "cocoloss.heads.readout": ["ReadoutHead"],
-        "cocoloss.heads.temperature": ["fit_temperature"],
     },
 )

@@ -34,16 +34,12 @@ class CentroidHead(EmbeddingHead):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (C,)
-        The labels, sorted.
-    class_prior_, class_share_ : ndarray of shape (C,)
-        The priors in use, and the weighted shares of the training rows.
+    classes_, class_prior_, class_share_, temperature_, fitted_
+        As of every :class:`EmbeddingHead`.
     means_ : ndarray of shape (C, q)
         Class means.
     concentration_ : float
         :math:`1 / s^2` or :math:`\kappa`.
-    temperature_ : float
-        1 after ``fit``; see ``calibrate``.
 
     Notes
     -----
@@ -68,7 +64,7 @@ class CentroidHead(EmbeddingHead):
     concentration_ = learnt("concentration")
 
     def _learn(self, rows: LabelledRows, priors: dict[str, Any]) -> FittedCentroid:
-        metric = check_option(self.metric, "metric", FittedCentroid.METRICS)
+        metric = check_option(self.metric, "metric", FittedCentroid.OPTIONS["metric"])
         moments = class_scatter(*rows, diagonal=True)
         if metric == "angular":
             kappa = concentration(rows, moments.means)

@@ -29,32 +29,26 @@ class FittedHead(ABC):
     share, the prior :math:`\pi_c` and the temperature T,
 
     .. math:: \log p(c \mid h) = \log \pi_c + \ell_c(h) / T + \text{const}.
-
-    Parameters
-    ----------
-    prior : ndarray of shape (C,)
-        Class probabilities before the embedding is seen.
-    share : ndarray of shape (C,)
-        Weighted shares of the classes among the rows that were learnt from.
-    temperature : float
-        What the log-likelihoods are divided by.
     """
 
     kind: ClassVar[str]
+    VECTORS: ClassVar = "means"  # the part that has a vector of each class
+    OPTIONS: ClassVar[dict[str, tuple[str, ...]]] = {}  # parts that are one of a few words
+    POSITIVE: ClassVar[tuple[str, ...]] = ("prior", "share", "temperature")
 
-    prior: NDArray[np.float64]
-    share: NDArray[np.float64]
-    temperature: float = 1.0
+    prior: NDArray[np.float64]  # (C,)
+    share: NDArray[np.float64]  # (C,), of the classes among the rows that were learnt from
+    temperature: float = 1.0  # T
 
     @property
     def n_classes(self) -> int:
         """Number of classes, C."""
-        return len(self.prior)
+        return int(self.prior.size)
 
     @property
-    @abstractmethod
     def n_features(self) -> int:
         """Dimension of the embedding, q."""
+        return int(np.atleast_1d(getattr(self, self.VECTORS)).shape[-1])
 
     def predict(self, X: NDArray[Any]) -> NDArray[np.intp]:
         """Return the position of the most probable class of each row, the first one of equals."""
@@ -97,14 +91,24 @@ class FittedHead(ABC):
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the value that :meth:`to_state` described.
 
-        Raises
-        ------
-        CoCoError
-            If a part is missing, of another type or shape, or impossible: a stranger may have
-            written the state.
+        A stranger may have written the state: :class:`CoCoError` if a part is missing, of another
+        type or shape, or impossible.
         """
-        head = cls(**_values(cls, state))
-        head._check()
+        values = _values(cls, state)
+        for name, options in cls.OPTIONS.items():
+            check_option(values[name], f"{name} of a head", options)
+        head = cls(**values)
+        for name, shape in head._shapes().items():
+            array = values[name]
+            if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
+                raise CoCoError(
+                    f"{name} of a head must be finite numbers of shape {shape} in float64, not "
+                    f"{array.dtype} of shape {array.shape}"
+                )
+        for name in cls.POSITIVE:
+            part = np.asarray(getattr(head, name))
+            if not ((part > 0) & np.isfinite(part)).all():
+                raise CoCoError(f"{name} of a head must be positive and finite")
         return head
 
     @abstractmethod
@@ -115,27 +119,10 @@ class FittedHead(ABC):
     def _outlier_score(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the outlier scores of a block, (b,)."""
 
-    @abstractmethod
-    def _check(self) -> None:
-        """Refuse parts that do not fit together."""
-
-    def _check_shapes(self, **shapes: tuple[int, ...]) -> None:
-        """Refuse arrays of another shape than expected, and numbers that no fit gives."""
-        C = self.n_classes
-        for name, shape in ({"prior": (C,), "share": (C,)} | shapes).items():
-            array = getattr(self, name)
-            if array.dtype != np.float64 or array.shape != shape:
-                raise CoCoError(
-                    f"{name} of a head has shape {array.shape} of {array.dtype}, not {shape} of "
-                    f"float64"
-                )
-            if not np.isfinite(array).all():
-                raise CoCoError(f"{name} of a head is not finite")
-        if C < 2 or not all((getattr(self, name) > 0).all() for name in ("prior", "share")):
-            raise CoCoError("a head has no possible classes: their shares must be positive")
-        for name in ("temperature", "concentration"):
-            if not 0 < getattr(self, name, 1.0) < np.inf:
-                raise CoCoError(f"{name} of a head must be positive and finite")
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes that the arrays must have to fit together."""
+        C = max(self.n_classes, 2)
+        return {"prior": (C,), "share": (C,), self.VECTORS: (C, self.n_features)}
 
     def _joint(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log posterior up to a term that the classes share, (b, C)."""
@@ -165,37 +152,25 @@ class FittedHead(ABC):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedGaussian(FittedHead):
-    r"""One Gaussian per class.
-
-    Parameters
-    ----------
-    means : ndarray of shape (C, q)
-        Class means.
-    covariance : {"full", "tied", "diag"}
-        One covariance matrix per class, one for all, or one variance per class and dimension.
-    precisions_cholesky : ndarray of shape (C, q, q), (q, q) for "tied" or (C, q) for "diag"
-        P with :math:`P P^\top = \Sigma_c^{-1}`; for "diag" the inverse standard deviations.
-    """
+    """One Gaussian per class; the parts are the attributes of :class:`GaussianHead`."""
 
     kind = "gaussian"
+    OPTIONS: ClassVar = {"covariance": ("full", "tied", "diag")}
+    POSITIVE = (*FittedHead.POSITIVE, "precisions")
 
-    means: NDArray[np.float64]
+    means: NDArray[np.float64]  # (C, q)
     covariance: str
-    precisions_cholesky: NDArray[np.float64]
-
-    @property
-    def n_features(self) -> int:
-        """Dimension of the embedding, q."""
-        return int(self.means.shape[-1])
+    precisions_cholesky: NDArray[np.float64]  # P: (C, q, q), (q, q) for "tied", (C, q) for "diag"
 
     @property
     def log_determinant(self) -> NDArray[np.float64]:
         """Log of the determinant of P, (C,); one number for "tied"."""
-        log_det: NDArray[np.float64] = np.log(self._diagonal).sum(axis=-1)
+        log_det: NDArray[np.float64] = np.log(self.precisions).sum(axis=-1)
         return log_det
 
     @property
-    def _diagonal(self) -> NDArray[np.float64]:
+    def precisions(self) -> NDArray[np.float64]:
+        """Diagonal of P, (C, q); (q,) for "tied"."""
         P = self.precisions_cholesky
         return P if self.covariance == "diag" else np.diagonal(P, axis1=-2, axis2=-1)
 
@@ -221,40 +196,23 @@ class FittedGaussian(FittedHead):
         squared: NDArray[np.float64] = np.einsum("cbq,cbq->cb", whitened, whitened).T
         return squared
 
-    def _check(self) -> None:
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
         C, q = self.n_classes, self.n_features
-        shapes = {"full": (C, q, q), "tied": (q, q), "diag": (C, q)}
-        spread = shapes[check_option(self.covariance, "covariance of a head", shapes)]
-        self._check_shapes(means=(C, q), precisions_cholesky=spread)
-        if not (self._diagonal > 0).all():
-            raise CoCoError("precisions_cholesky of a head is that of no covariance")
+        spread = {"full": (C, q, q), "tied": (q, q), "diag": (C, q)}[self.covariance]
+        return super()._shapes() | {"precisions_cholesky": spread}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedCentroid(FittedHead):
-    """The nearest class mean.
-
-    Parameters
-    ----------
-    metric : {"euclidean", "angular"}
-        What is near: a short distance, or a small angle whatever the norms.
-    means : ndarray of shape (C, q)
-        Class means.
-    concentration : float
-        The inverse variance around them, per dimension or on the sphere.
-    """
+    """The nearest class mean; the parts are the attributes of :class:`CentroidHead`."""
 
     kind = "centroid"
-    METRICS: ClassVar = ("euclidean", "angular")
+    OPTIONS: ClassVar = {"metric": ("euclidean", "angular")}
+    POSITIVE = (*FittedHead.POSITIVE, "concentration")
 
     metric: str
-    means: NDArray[np.float64]
+    means: NDArray[np.float64]  # (C, q)
     concentration: float
-
-    @property
-    def n_features(self) -> int:
-        """Dimension of the embedding, q."""
-        return int(self.means.shape[-1])
 
     def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         return -0.5 * self._squared_distances(block)
@@ -271,42 +229,21 @@ class FittedCentroid(FittedHead):
         squared: NDArray[np.float64] = np.einsum("cbq,cbq->cb", deviations, deviations).T
         return self.concentration * squared
 
-    def _check(self) -> None:
-        check_option(self.metric, "metric of a head", self.METRICS)
-        self._check_shapes(means=(self.n_classes, self.n_features))
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedReadout(FittedHead):
-    """Class vectors that somebody else has learnt or fixed.
-
-    Parameters
-    ----------
-    metric : {"angular", "dot"}
-        How class vectors turn into scores.
-    prototypes : ndarray of shape (C, q)
-        The class vectors.
-    bias : ndarray of shape (C,)
-        What is added to the scores of "dot".
-    concentration : float
-        What the cosines of "angular" are multiplied by.
-    learnt_share : ndarray of shape (C,)
-        Class shares that the angles contain, and that are divided out.
-    """
+    """Fixed class vectors; the parts are the attributes of :class:`ReadoutHead`."""
 
     kind = "readout"
-    METRICS: ClassVar = ("angular", "dot")
+    VECTORS = "prototypes"
+    OPTIONS: ClassVar = {"metric": ("angular", "dot")}
+    POSITIVE = (*FittedHead.POSITIVE, "concentration", "learnt_share")
 
     metric: str
-    prototypes: NDArray[np.float64]
-    bias: NDArray[np.float64]
+    prototypes: NDArray[np.float64]  # (C, q)
+    bias: NDArray[np.float64]  # (C,)
     concentration: float
-    learnt_share: NDArray[np.float64]
-
-    @property
-    def n_features(self) -> int:
-        """Dimension of the embedding, q."""
-        return int(self.prototypes.shape[-1])
+    learnt_share: NDArray[np.float64]  # (C,), which the angles contain, and which is divided out
 
     def offset(self, prior: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return what is added to the log-likelihoods under a prior, by default its own, (C,)."""
@@ -327,30 +264,18 @@ class FittedReadout(FittedHead):
         logits: NDArray[np.float64] = block @ self.prototypes.T + self.bias
         return logits
 
-    def _check(self) -> None:
-        C = self.n_classes
-        check_option(self.metric, "metric of a head", self.METRICS)
-        self._check_shapes(prototypes=(C, self.n_features), bias=(C,), learnt_share=(C,))
-        if not (self.learnt_share > 0).all():
-            raise CoCoError("learnt_share of a head must be positive")
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return super()._shapes() | {"bias": (self.n_classes,), "learnt_share": (self.n_classes,)}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedLinear:
-    """A linear classifier of scikit-learn: scores without probabilities.
-
-    Parameters
-    ----------
-    coef : ndarray of shape (C, q); (1, q) or (q,) for two classes
-        Coefficients, as scikit-learn has them.
-    intercept : ndarray of shape (C,); (1,) or () for two classes
-        What is added.
-    """
+    """A linear classifier of scikit-learn: scores without probabilities."""
 
     kind: ClassVar[str] = "linear"
 
-    coef: NDArray[Any]
-    intercept: NDArray[Any]
+    coef: NDArray[Any]  # (C, q); (1, q) or (q,) for two classes
+    intercept: NDArray[Any]  # (C,); (1,) or () for two classes
 
     def __post_init__(self) -> None:
         # scikit-learn's order in memory: a product with one row differs in its last bit by it.
@@ -390,39 +315,28 @@ class FittedLinear:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the value that :meth:`to_state` described.
-
-        Raises
-        ------
-        CoCoError
-            If a part is missing, of another type or shape, or not finite.
-        """
+        """Return the value that :meth:`to_state` described, or raise :class:`CoCoError`."""
         values = _values(cls, state)
         coef, intercept = values["coef"], values["intercept"]
         n_scores = len(np.atleast_2d(coef))
-        if coef.ndim not in (1, 2) or not coef.size or n_scores == 2:
-            raise CoCoError(f"coef of a head has no possible shape: {coef.shape}")
-        if intercept.shape not in {(n_scores,), ()}:
-            raise CoCoError(f"intercept of a head has no possible shape: {intercept.shape}")
+        possible = {"coef": coef.ndim in (1, 2) and coef.size and n_scores != 2}
+        possible["intercept"] = intercept.shape in {(n_scores,), ()}
         for name, array in values.items():
-            if array.dtype.kind != "f" or not np.isfinite(array).all():
-                raise CoCoError(f"{name} of a head must hold finite numbers")
+            if not possible[name] or array.dtype.kind != "f" or not np.isfinite(array).all():
+                raise CoCoError(
+                    f"{name} of a head must be finite numbers of a possible shape, not "
+                    f"{array.dtype} of shape {array.shape}"
+                )
         return cls(**values)
 
 
-AnyFittedHead = FittedHead | FittedLinear
 KINDS: dict[str, type[FittedHead] | type[FittedLinear]] = {
     cls.kind: cls for cls in (FittedGaussian, FittedCentroid, FittedReadout, FittedLinear)
 }
 
 
-def head_from_state(state: Mapping[str, Any]) -> AnyFittedHead:
+def head_from_state(state: Mapping[str, Any]) -> FittedHead | FittedLinear:
     """Return the fitted head, of whatever kind, that a state describes.
-
-    Raises
-    ------
-    CoCoError
-        If it describes none.
 
     Examples
     --------
@@ -462,7 +376,7 @@ def _bounded(
     function: BlockFunction, block: NDArray[np.float64], *, overflow: float
 ) -> NDArray[np.float64]:
     """Return finite values of a function; inf - inf counts as ``overflow``."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         values = function(block)
     bounded: NDArray[np.float64] = np.clip(np.nan_to_num(values, nan=overflow), -HUGE, HUGE)
     return bounded
@@ -491,10 +405,8 @@ def logsumexp(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     largest = scores.max(axis=1, keepdims=True)
     at_top = scores == largest
     n_top = at_top.sum(axis=1, keepdims=True, dtype=np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):  # where the largest is not finite
-        rest = np.exp(np.where(at_top, -np.inf, scores) - largest).sum(axis=1, keepdims=True)
-        logs = np.log1p(rest / n_top) + np.log(n_top) + largest
-    sums: NDArray[np.float64] = np.where(np.isfinite(largest), logs, largest)[:, 0]
+    rest = np.exp(np.where(at_top, -np.inf, scores) - largest).sum(axis=1, keepdims=True)
+    sums: NDArray[np.float64] = (np.log1p(rest / n_top) + np.log(n_top) + largest)[:, 0]
     return sums
 
 

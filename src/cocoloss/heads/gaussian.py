@@ -13,7 +13,6 @@ from cocoloss.heads.base import FLOOR, EmbeddingHead, LabelledRows, Priors, lear
 from cocoloss.heads.fitted import FittedGaussian
 from cocoloss.metrics.scatter import ClassScatter, class_scatter
 
-COVARIANCES = ("full", "tied", "diag")
 MOST_NUMBERS = 2**24  # of all covariance matrices together: 128 MB
 
 
@@ -50,18 +49,14 @@ class GaussianHead(EmbeddingHead):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (C,)
-        The labels, sorted.
-    class_prior_, class_share_ : ndarray of shape (C,)
-        The priors in use, and the weighted shares of the training rows.
+    classes_, class_prior_, class_share_, temperature_, fitted_
+        As of every :class:`EmbeddingHead`.
     means_ : ndarray of shape (C, q)
         Class means.
     covariance_ : {"full", "tied", "diag"}
         What ``covariance`` came to.
     precisions_cholesky_ : ndarray of shape (C, q, q), (q, q) for "tied" or (C, q) for "diag"
         P with :math:`P P^\top = \Sigma_c^{-1}`; for "diag" the inverse standard deviations.
-    temperature_ : float
-        1 after ``fit``; see ``calibrate``.
 
     Notes
     -----
@@ -117,11 +112,17 @@ class GaussianHead(EmbeddingHead):
         return covariances
 
     def _learn(self, rows: LabelledRows, priors: dict[str, Any]) -> FittedGaussian:
-        kind = check_option(self.covariance, "covariance", ("auto", *COVARIANCES))
+        kind = check_option(
+            self.covariance, "covariance", ("auto", *FittedGaussian.OPTIONS["covariance"])
+        )
         n_classes, q = len(rows.masses), rows.X.shape[1]
         if kind == "auto":
             kind = "full" if n_classes * q**2 <= MOST_NUMBERS else "tied"
-        shrinkage = self._shrinkage(kind, q)
+        shrinkage = 2.0 if kind == "diag" else q + 1.0
+        if not isinstance(self.shrinkage, str):
+            shrinkage = _non_negative(self.shrinkage, "shrinkage", ', or "auto"')
+        else:
+            check_option(self.shrinkage, "shrinkage", ["auto"])
         floor = _non_negative(self.covariance_floor, "covariance_floor")
         moments = class_scatter(*rows, diagonal=kind == "diag", pooled=kind == "tied")
         covariances = moments.pooled if kind == "tied" else _shrunk(moments, shrinkage)
@@ -129,16 +130,13 @@ class GaussianHead(EmbeddingHead):
         # class collapses, which is what the loss is for; the floor keeps it invertible.
         ridge = floor * moments.scale
         if kind == "diag":
-            P = 1 / np.sqrt(self._positive(covariances + ridge))
+            variances = covariances + ridge
+            if not (variances > 0).all():
+                raise self._singular((variances > 0).sum(axis=-1), q)
+            P = 1 / np.sqrt(variances)
         else:
             P = self._factor(covariances + ridge * np.eye(q))
         return FittedGaussian(means=moments.means, covariance=kind, precisions_cholesky=P, **priors)
-
-    def _shrinkage(self, kind: str, q: int) -> float:
-        if isinstance(self.shrinkage, str):
-            check_option(self.shrinkage, "shrinkage", ["auto"])
-            return 2.0 if kind == "diag" else q + 1.0
-        return _non_negative(self.shrinkage, "shrinkage", ', or "auto"')
 
     def _factor(self, covariances: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return P, upper triangular, with P P^T the inverse of each covariance."""
@@ -151,11 +149,6 @@ class GaussianHead(EmbeddingHead):
         one = np.eye(q)
         inverses = [solve_triangular(L, one, lower=True) for L in lower.reshape(-1, q, q)]
         return np.swapaxes(np.reshape(inverses, lower.shape), -1, -2).copy()
-
-    def _positive(self, variances: NDArray[np.float64]) -> NDArray[np.float64]:
-        if not (variances > 0).all():
-            raise self._singular((variances > 0).sum(axis=-1), variances.shape[-1])
-        return variances
 
     def _singular(self, ranks: NDArray[np.intp], q: int) -> CoCoError:
         """Name the class whose covariance has the lowest rank, and the remedy."""

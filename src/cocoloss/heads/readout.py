@@ -41,18 +41,14 @@ class ReadoutHead(EmbeddingHead):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (C,)
-        The labels, sorted.
-    class_prior_, class_share_ : ndarray of shape (C,)
-        The priors in use, and the weighted shares of the rows given to ``fit``.
+    classes_, class_prior_, class_share_, temperature_, fitted_
+        As of every :class:`EmbeddingHead`.
     prototypes_ : ndarray of shape (C, q)
         The class vectors.
     bias_ : ndarray of shape (C,)
         What is added to the scores of "dot".
     concentration_ : float
         :math:`\kappa`; 1 for "dot".
-    temperature_ : float
-        1 after ``fit``; see ``calibrate``.
 
     Notes
     -----
@@ -94,7 +90,7 @@ class ReadoutHead(EmbeddingHead):
     concentration_ = learnt("concentration")
 
     def _learn(self, rows: LabelledRows, priors: dict[str, Any]) -> FittedReadout:
-        metric = check_option(self.metric, "metric", FittedReadout.METRICS)
+        metric = check_option(self.metric, "metric", FittedReadout.OPTIONS["metric"])
         if metric == "angular" and self.bias is not None:
             raise CoCoError('bias has no meaning for metric="angular"; leave it out, or use "dot"')
         if metric == "dot" and self.learnt_share is not None:

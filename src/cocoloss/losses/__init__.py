@@ -6,9 +6,8 @@ What gives the embeddings, and who steps along the gradients, is not known here.
 from cocoloss.losses.base import EmbeddingLoss
 from cocoloss.losses.chunks import backward_in_chunks
 from cocoloss.losses.coco import BalancedCoCoLoss, CoCoLoss
-from cocoloss.losses.cross_entropy import CrossEntropyLoss
-from cocoloss.losses.dot_regression import DotRegressionLoss
 from cocoloss.losses.moments import Components
+from cocoloss.losses.samplewise import CrossEntropyLoss, DotRegressionLoss
 
 __all__ = [
     "BalancedCoCoLoss",

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +18,14 @@ REDUCTIONS = ("mean", "sum")
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class LossOptions(TypedDict, total=False):
+    """Arguments that every loss takes; see :class:`EmbeddingLoss`."""
+
+    reduction: str
+    process_group: Any
+    validate: bool
 
 
 class EmbeddingLoss(nn.Module, ABC):
@@ -50,7 +58,12 @@ class EmbeddingLoss(nn.Module, ABC):
     embedding_dim: int | None = None  # columns that the embeddings must have, if that is fixed
 
     def __init__(
-        self, n_classes: int, *, reduction: str, process_group: Any, validate: bool
+        self,
+        n_classes: int,
+        *,
+        reduction: str = "mean",
+        process_group: Any = None,
+        validate: bool = True,
     ) -> None:
         super().__init__()
         self.n_classes = check_n_classes(n_classes)
@@ -104,15 +117,7 @@ class EmbeddingLoss(nn.Module, ABC):
 
     @abstractmethod
     def evaluate(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return values (K,) and gradients (K, n, q) of a batch that is known to be sound.
-
-        What :meth:`value_and_grad` does once it has checked its input; for loops that draw their
-        batches from data they have checked before.
-        """
-
-    @abstractmethod
-    def n_terms(self, batch_size: int) -> int:
-        """Return how many terms the loss sums over a batch: the paper's measure of effort."""
+        """Return values (K,) and gradients (K, n, q) of a batch that is known to be sound."""
 
     def __getstate__(self) -> dict[str, Any]:
         # The tensors made of constants are made again: a pickle need not carry them.
@@ -155,22 +160,24 @@ class EmbeddingLoss(nn.Module, ABC):
         return self._constants[key]
 
     def check_batch(
-        self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None
+        self,
+        embeddings: Tensor,
+        labels: Labels,
+        sample_weight: Tensor | None,
+        *,
+        validate: bool | None = None,
     ) -> Batch:
-        """Return the batch in the form that the formulas take, or say what does not fit."""
-        return self.read_batch(embeddings, labels, sample_weight, validate=self.validate)
+        """Return the batch in the form that the formulas take, or say what does not fit.
 
-    def read_batch(
-        self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None, *, validate: bool
-    ) -> Batch:
-        """Do what :meth:`check_batch` does; look at the values only if ``validate``."""
+        ``validate`` is whether the values are looked at, by default what the loss was made with.
+        """
         return read_batch(
             embeddings,
             labels,
             sample_weight,
             n_classes=self.n_classes,
             embedding_dim=self.embedding_dim,
-            validate=validate,
+            validate=self.validate if validate is None else validate,
         )
 
 

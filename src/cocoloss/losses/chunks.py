@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import reduce
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,16 +20,10 @@ from cocoloss.losses.coco import CoCoLoss
 from cocoloss.losses.samplewise import SamplewiseLoss
 
 
-class Sliceable(Protocol):
-    """Inputs: a tensor, or anything whose slices the network takes."""
-
-    def __getitem__(self, rows: slice, /) -> Any: ...
-
-
 def backward_in_chunks(
     network: nn.Module,
     loss: CoCoLoss | SamplewiseLoss,
-    inputs: Sliceable,
+    inputs: Any,
     labels: Labels,
     chunk_size: int,
     sample_weight: Tensor | None = None,
@@ -116,7 +110,7 @@ def backward_in_chunks(
                 f"{tuple(embeddings.shape)}"
             )
         weight = None if sample_weight is None else sample_weight[chunk]
-        return loss.read_batch(embeddings, y[chunk], weight, validate=False)
+        return loss.check_batch(embeddings, y[chunk], weight, validate=False)
 
     if isinstance(loss, CoCoLoss):
         return _backward_coupled(network, loss, inputs, chunks, batch_of, scale)
@@ -130,7 +124,7 @@ BatchOf = Callable[[slice, Tensor], Batch]
 def _backward_coupled(
     network: nn.Module,
     loss: CoCoLoss,
-    inputs: Sliceable,
+    inputs: Any,
     chunks: list[slice],
     batch_of: BatchOf,
     scale: float,
@@ -152,7 +146,7 @@ def _backward_coupled(
 def _backward_samplewise(
     network: nn.Module,
     loss: SamplewiseLoss,
-    inputs: Sliceable,
+    inputs: Any,
     y: Tensor,
     chunks: list[slice],
     batch_of: BatchOf,
@@ -236,7 +230,7 @@ def _precision_of(network: nn.Module, inputs: object) -> torch.dtype:
     return torch.float64 if double else torch.float32
 
 
-def _check_inputs(inputs: object, rows: int | None) -> Sliceable:
+def _check_inputs(inputs: object, rows: int | None) -> Any:
     if rows is None:
         raise CoCoError("labels must have shape (n_samples,), one for each row of the inputs")
     if isinstance(inputs, np.ndarray):

@@ -1,18 +1,24 @@
 """The CoCo loss, plain and balanced: collapse each class to a point, contrast the classes."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from cocoloss._checks import check_integer, check_option, check_priors
+from cocoloss._checks import check_option, check_priors
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import SIMILARITIES, validate_similarity
 from cocoloss.geometry import similarity as named_similarity
 from cocoloss.losses import moments
-from cocoloss.losses.base import EmbeddingLoss, drop_model_axis, out_of_graph, world_size
+from cocoloss.losses.base import (
+    EmbeddingLoss,
+    LossOptions,
+    drop_model_axis,
+    out_of_graph,
+    world_size,
+)
 from cocoloss.losses.batch import Batch, Labels, check_class_order
 from cocoloss.losses.moments import (
     Components,
@@ -43,14 +49,9 @@ class CoCoLoss(EmbeddingLoss):
     priors : array of shape (C,), optional
         Share of each class in the training data. If given, the classes are balanced: a pair
         weighs :math:`(\pi_i \pi_j)^{-1/2}`, as in equation (balanced-coco-loss).
-    reduction : {"mean", "sum"}
-        "mean" is the normalisation above. "sum" leaves it out, which with ``priors`` is the
-        balanced loss as printed.
-    process_group : ProcessGroup or "world", optional
-        Make it the loss of the global batch over these ranks, and its exact gradient under
-        ``DistributedDataParallel``.
-    validate : bool
-        Whether labels and weights of every batch are looked at; see :class:`EmbeddingLoss`.
+    **options
+        ``reduction``, ``process_group`` and ``validate`` of :class:`EmbeddingLoss`. "mean" is the
+        normalisation above; with ``priors``, "sum" is the balanced loss as printed.
 
     Examples
     --------
@@ -69,13 +70,9 @@ class CoCoLoss(EmbeddingLoss):
         *,
         similarity: str | ArrayLike | Tensor = "simplex",
         priors: ArrayLike | Tensor | None = None,
-        reduction: str = "mean",
-        process_group: Any = None,
-        validate: bool = True,
+        **options: Unpack[LossOptions],
     ) -> None:
-        super().__init__(
-            n_classes, reduction=reduction, process_group=process_group, validate=validate
-        )
+        super().__init__(n_classes, **options)
         self.similarity: str | NDArray[np.float64]
         if isinstance(similarity, str):
             self.similarity = check_option(similarity, "similarity", SIMILARITIES)
@@ -123,10 +120,6 @@ class CoCoLoss(EmbeddingLoss):
             terms = moments.pair_terms(summary, self._targets(summary.means))
             factor, _ = self._factors(summary.count)
             return Components(*(drop_model_axis(factor * term, embeddings) for term in terms))
-
-    def n_terms(self, batch_size: int) -> int:
-        """Return the number of ordered pairs, samples with themselves included."""
-        return check_integer(batch_size, "batch_size", minimum=0) ** 2
 
     def extra_repr(self) -> str:
         """Say what ``print(loss)`` shows."""
@@ -236,7 +229,7 @@ class _ClosedForm(torch.autograd.Function):
         embeddings, gradient, labels, weight = ctx.saved_tensors
         loss = ctx.loss
         if torch.is_grad_enabled():  # backward(create_graph=True)
-            batch = loss.read_batch(embeddings, labels, weight, validate=False)
+            batch = loss.check_batch(embeddings, labels, weight, validate=False)
             gradient = loss.differentiable_gradient(batch)
         # DistributedDataParallel divides the summed gradients by the number of ranks.
         scale = grad_output.reshape(-1, 1, 1) * world_size(loss.resolved_group())
@@ -255,7 +248,7 @@ class BalancedCoCoLoss(CoCoLoss):
     ----------
     priors : array of shape (C,)
         Share of each class in the training data (not in the batch), in the order 0, ..., C - 1.
-    similarity, reduction, process_group, validate
+    similarity, **options
         As for :class:`CoCoLoss`.
 
     Examples
@@ -272,15 +265,7 @@ class BalancedCoCoLoss(CoCoLoss):
         priors: ArrayLike | Tensor,
         *,
         similarity: str | ArrayLike | Tensor = "simplex",
-        reduction: str = "mean",
-        process_group: Any = None,
-        validate: bool = True,
+        **options: Unpack[LossOptions],
     ) -> None:
-        super().__init__(
-            len(check_priors(priors)),
-            similarity=similarity,
-            priors=priors,
-            reduction=reduction,
-            process_group=process_group,
-            validate=validate,
-        )
+        n_classes = len(check_priors(priors))
+        super().__init__(n_classes, similarity=similarity, priors=priors, **options)

@@ -97,15 +97,9 @@ class Components(NamedTuple):
 
 @without_autocast
 def class_moments(h: Tensor, y: Tensor, w: Tensor | None, G: Tensor) -> Moments:
-    """Summarise a batch.
+    """Summarise a batch h (K, n, q) with labels y (K, n) and weights w (K, n), None for ones.
 
-    Parameters
-    ----------
-    h : Tensor of shape (K, n, q)
-    y : Tensor of shape (K, n)
-    w : Tensor of shape (K, n) or None for ones
-    G : Tensor of shape (C, C)
-        Target similarities; only the diagonal is needed here.
+    Of the target similarities G (C, C) only the diagonal is needed here.
     """
     return reduce(merge, (_block_moments(*block, G) for block in _blocks(h, y, w)))
 
@@ -293,21 +287,7 @@ def pairwise_value_and_grad(
     """Return ``pair_factor * P + norm_factor * D`` and its gradient.
 
     P sums w_i w_j M_ij^2 over all ordered pairs and D sums w_i^2 M_ii^2, with
-    M_ij = <h_i, h_j> - g_{y_i y_j}.
-
-    Parameters
-    ----------
-    h : Tensor of shape (K, n, q)
-    y : Tensor of shape (K, n)
-    w : Tensor of shape (K, n) or None for ones
-    G : Tensor of shape (C, C)
-    pair_factor, norm_factor : float
-        Factors of the two sums.
-
-    Returns
-    -------
-    value : Tensor of shape (K,)
-    gradient : Tensor of shape (K, n, q)
+    M_ij = <h_i, h_j> - g_{y_i y_j}. Shapes are those of :func:`class_moments`.
     """
     M = torch.baddbmm(_target_gram(G, y), h, h.mT, beta=-1)  # (K, n, n)
     ratio = norm_factor / pair_factor

@@ -1,16 +1,24 @@
-"""Losses with one term per sample: what dot regression and cross-entropy share."""
+"""Losses with one term per sample: dot regression and cross-entropy."""
 
 from abc import abstractmethod
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor, distributed
+from torch import Tensor, distributed, nn
+from torch.nn import functional
 
-from cocoloss._checks import as_float_array, check_integer
+from cocoloss._checks import RandomState, as_float_array, check_integer
 from cocoloss.exceptions import CoCoError
-from cocoloss.losses.base import EmbeddingLoss, drop_model_axis, out_of_graph, world_size
+from cocoloss.geometry import simplex_frame
+from cocoloss.losses.base import (
+    EmbeddingLoss,
+    LossOptions,
+    drop_model_axis,
+    out_of_graph,
+    world_size,
+)
 from cocoloss.losses.batch import Batch, Labels, check_class_order
 
 
@@ -29,13 +37,9 @@ class SamplewiseLoss(EmbeddingLoss):
         embedding_dim: int,
         *,
         class_weight: ArrayLike | Tensor | None,
-        reduction: str,
-        process_group: Any,
-        validate: bool,
+        **options: Unpack[LossOptions],
     ) -> None:
-        super().__init__(
-            n_classes, reduction=reduction, process_group=process_group, validate=validate
-        )
+        super().__init__(n_classes, **options)
         self.embedding_dim = check_integer(embedding_dim, "embedding_dim", minimum=1)
         self.class_weight = None if class_weight is None else self._check_class_weight(class_weight)
 
@@ -64,10 +68,6 @@ class SamplewiseLoss(EmbeddingLoss):
         for weight in self._weights(batch):
             gradient = gradient * weight.unsqueeze(-1)
         return value, gradient / normaliser[:, None, None]
-
-    def n_terms(self, batch_size: int) -> int:
-        """Return one term per sample."""
-        return check_integer(batch_size, "batch_size", minimum=0)
 
     @abstractmethod
     def terms(self, batch: Batch) -> Tensor:
@@ -133,3 +133,152 @@ class SamplewiseLoss(EmbeddingLoss):
         if not ((weight > 0) & (weight < float("inf"))).all():
             raise CoCoError(f"class_weight must be positive and finite, but is {weight.tolist()}")
         return weight
+
+
+class DotRegressionLoss(SamplewiseLoss):
+    r"""Half the mean squared difference between an embedding's dot product and one.
+
+    .. math:: \frac{1}{2N} \sum_i (\langle h_i, v_{y_i}\rangle - 1)^2
+
+    with fixed unit vectors :math:`v_c`, the vertices of a regular simplex.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes C.
+    embedding_dim : int
+        Columns q of the embeddings, at least C - 1.
+    class_weight : array of shape (C,), optional
+        Weight of each class.
+    random_state : int, numpy generator or None
+        Rotation of the simplex. The vertices are kept in ``state_dict``. With a process group all
+        ranks must give the same one.
+    **options
+        ``reduction``, ``process_group`` and ``validate`` of :class:`EmbeddingLoss`.
+
+    Attributes
+    ----------
+    prototypes : Tensor of shape (C, q)
+        The vectors :math:`v_c`; classify by the largest inner product with them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from cocoloss import DotRegressionLoss
+    >>> loss = DotRegressionLoss(n_classes=3, embedding_dim=8, random_state=0)
+    >>> labels = torch.tensor([0, 2])
+    >>> round(loss(2 * loss.prototypes[labels], labels).item(), 4)
+    0.5
+    """
+
+    prototypes: Tensor
+
+    def __init__(
+        self,
+        n_classes: int,
+        embedding_dim: int,
+        *,
+        class_weight: ArrayLike | Tensor | None = None,
+        random_state: RandomState = None,
+        **options: Unpack[LossOptions],
+    ) -> None:
+        super().__init__(n_classes, embedding_dim, class_weight=class_weight, **options)
+        if self.process_group is not None and random_state is None:
+            raise CoCoError(
+                "every rank would draw a simplex of its own; give DotRegressionLoss the same "
+                "random_state on all ranks of the process_group"
+            )
+        frame = simplex_frame(self.n_classes, self.embedding_dim, random_state)
+        self.register_buffer("prototypes", torch.tensor(frame, dtype=torch.get_default_dtype()))
+
+    def terms(self, batch: Batch) -> Tensor:
+        """Return (<h_i, v_{y_i}> - 1)^2 / 2."""
+        residual, _ = self._residual(batch)
+        return residual.square() / 2
+
+    def terms_and_grad(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the terms and (<h_i, v_{y_i}> - 1) v_{y_i}."""
+        residual, v = self._residual(batch)
+        return residual.square() / 2, residual.unsqueeze(-1) * v
+
+    def _residual(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        v = self.prototypes.to(batch.embeddings)[batch.labels]  # (K, n, q)
+        return (batch.embeddings * v).sum(-1) - 1, v  # not vecdot: autocast would halve its digits
+
+
+class CrossEntropyLoss(SamplewiseLoss):
+    r"""Mean negative log-likelihood of a softmax on a linear layer of the embeddings.
+
+    .. math:: -\frac{1}{N} \sum_i \log \mathrm{softmax}(V h_i + b)_{y_i}
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes C.
+    embedding_dim : int or None
+        Columns q of the embeddings, from which the loss's own ``output`` layer makes logits.
+        None if the embeddings are logits already (q = C): the loss then has no parameters.
+    class_weight : array of shape (C,), optional
+        Weight of each class, normalised as :func:`torch.nn.functional.cross_entropy` does.
+    **options
+        ``reduction``, ``process_group`` and ``validate`` of :class:`EmbeddingLoss`.
+
+    Attributes
+    ----------
+    output : torch.nn.Linear or None
+        The layer; give its parameters to the optimiser, and wrap the loss in
+        ``DistributedDataParallel`` too if there are several ranks.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from cocoloss import CrossEntropyLoss
+    >>> loss = CrossEntropyLoss(n_classes=10, embedding_dim=32)
+    >>> sum(p.numel() for p in loss.parameters())
+    330
+    >>> logits = CrossEntropyLoss(n_classes=2, embedding_dim=None)
+    >>> logits(torch.zeros(5, 2), torch.tensor([0, 1, 1, 0, 1]))
+    tensor(0.6931)
+    """
+
+    def __init__(
+        self,
+        n_classes: int,
+        embedding_dim: int | None,
+        *,
+        class_weight: ArrayLike | Tensor | None = None,
+        **options: Unpack[LossOptions],
+    ) -> None:
+        n_columns = n_classes if embedding_dim is None else embedding_dim
+        super().__init__(n_classes, n_columns, class_weight=class_weight, **options)
+        self.output = None if embedding_dim is None else nn.Linear(self.embedding_dim, n_classes)
+
+    def logits(self, embeddings: Tensor) -> Tensor:
+        """Return the class scores of embeddings, (..., C); the largest one is the prediction."""
+        if not embeddings.is_floating_point() or embeddings.shape[-1] != self.embedding_dim:
+            raise CoCoError(
+                f"embeddings must be floating-point numbers with {self.embedding_dim} columns, "
+                f"but are {embeddings.dtype} of shape {tuple(embeddings.shape)}"
+            )
+        if self.output is None:
+            return embeddings
+        weight, bias = self.output.weight.to(embeddings), self.output.bias.to(embeddings)
+        return functional.linear(embeddings, weight, bias)
+
+    def terms(self, batch: Batch) -> Tensor:
+        """Return the negative log-likelihood of each sample."""
+        logits = self.logits(batch.embeddings)
+        terms = functional.cross_entropy(
+            logits.flatten(0, 1), batch.labels.flatten(), reduction="none"
+        )
+        return terms.view(batch.labels.shape)
+
+    def terms_and_grad(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the terms and V^T (softmax - one-hot)."""
+        log_p = torch.log_softmax(self.logits(batch.embeddings), dim=-1)  # (K, n, C)
+        own = batch.labels.unsqueeze(-1)
+        terms = -log_p.gather(-1, own).squeeze(-1)
+        residual = log_p.exp().scatter_add_(-1, own, log_p.new_full((), -1).expand(own.shape))
+        if self.output is not None:
+            residual = residual @ self.output.weight.to(residual)
+        return terms, residual

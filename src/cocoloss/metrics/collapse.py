@@ -13,15 +13,16 @@ from scipy.spatial.distance import cdist
 from cocoloss._checks import as_float_array
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import etf_distance
-from cocoloss.metrics._rows import (
+from cocoloss.metrics.dispersity import dispersity_of
+from cocoloss.metrics.scatter import (
+    EPSILON,
+    ClassMoments,
     as_embeddings,
     as_labels,
     at_unit_scale,
     check_finite,
     encode_labels,
 )
-from cocoloss.metrics.dispersity import dispersity_of
-from cocoloss.metrics.scatter import EPSILON, ClassMoments
 
 DISTANCES_AT_ONCE = 2**20  # 8 MB of float64, however many rows there are
 
@@ -59,10 +60,7 @@ class NeuralCollapse(NamedTuple):
 
 
 def neural_collapse(
-    embeddings: Any,
-    labels: Any,
-    weights: Any = None,
-    bias: Any = None,
+    embeddings: Any, labels: Any, weights: Any = None, bias: Any = None
 ) -> NeuralCollapse:
     """Measure neural collapse, NC1 to NC4.
 
@@ -123,7 +121,8 @@ def neural_collapse(
     if moments.means_coincide:
         centred[:] = 0  # what is left is rounding, not a shape
     else:
-        nc2_norms = _norm_variation(centred)
+        norms = np.linalg.norm(centred, axis=1)
+        nc2_norms = float(norms.std() / norms.mean())
         nc2_angles = _angle_deviation(centred)
         if weights is not None and weights.any():
             nc3 = _misalignment(weights, centred)
@@ -161,11 +160,6 @@ def _as_classifier(
         )
     check_finite(bias, "bias")
     return weights, bias
-
-
-def _norm_variation(centred: NDArray[np.float64]) -> float:
-    norms = np.linalg.norm(centred, axis=1)
-    return float(norms.std() / norms.mean())
 
 
 def _angle_deviation(centred: NDArray[np.float64]) -> float:

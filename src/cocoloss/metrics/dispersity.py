@@ -1,16 +1,21 @@
 """Dispersity: how wide the classes are, measured by how far apart they are."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cocoloss._checks import check_option, check_weights
 from cocoloss.exceptions import CoCoError
-from cocoloss.metrics._rows import as_embeddings, as_labels, at_unit_scale
-from cocoloss.metrics.scatter import EPSILON, ClassMoments
+from cocoloss.metrics.scatter import (
+    EPSILON,
+    ClassMoments,
+    as_embeddings,
+    as_labels,
+    at_unit_scale,
+)
 
 
 def dispersity(
@@ -125,20 +130,11 @@ def dispersity_of(moments: ClassMoments, norm: str = "fro") -> float:
     return NORMS[norm](moments)
 
 
-def _frobenius_ratio(moments: ClassMoments) -> float:
-    within, between = _covariances(moments)
-    return float(np.linalg.norm(within) / np.linalg.norm(between))
-
-
-def _spectral_ratio(moments: ClassMoments) -> float:
-    within, between = _covariances(moments)
-    return float(np.linalg.norm(within, 2) / np.linalg.norm(between, 2))
-
-
-def _covariances(moments: ClassMoments) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return Sigma_W and Sigma_B over a power of two, so that their squares fit into float64."""
+def _norm_ratio(order: int | None, moments: ClassMoments) -> float:
+    """Return the ratio of Frobenius norms (None) or of largest eigenvalues (2)."""
+    # Over a power of two, so that their squares fit into float64.
     within, between = at_unit_scale(np.stack([moments.within, moments.between]))
-    return within, between
+    return float(np.linalg.norm(within, order) / np.linalg.norm(between, order))
 
 
 def _trace_ratio(moments: ClassMoments) -> float:
@@ -163,8 +159,8 @@ def _pseudo_inverse_trace(moments: ClassMoments) -> float:
 # text below the definition discusses.
 NORMS: Mapping[str, Callable[[ClassMoments], float]] = MappingProxyType(
     {
-        "fro": _frobenius_ratio,
-        "spectral": _spectral_ratio,
+        "fro": partial(_norm_ratio, None),
+        "spectral": partial(_norm_ratio, 2),
         "trace": _trace_ratio,
         "pinv": _pseudo_inverse_trace,
     }

@@ -1,4 +1,4 @@
-"""Class means and scatter matrices: accumulated from chunks, or of each class from rows at hand.
+"""Labelled rows, checked, and the moments of their classes: from chunks, or from rows at hand.
 
 What is made of the moments, dispersity, neural collapse or a classifier, is not this file's
 business.
@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from cocoloss._checks import check_weights
+from cocoloss._checks import as_array, as_float_array, check_weights
 from cocoloss.exceptions import CoCoError
-from cocoloss.metrics._rows import as_embeddings, as_labels, encode_labels
 
 EPSILON = float(np.finfo(np.float64).eps)
 BLOCK_NUMBERS = 2**19  # float64 numbers of one block of rows: 4 MB, however many rows there are
@@ -25,7 +24,7 @@ class _Part(NamedTuple):
     """Moments on their way into an accumulator."""
 
     classes: list[Any]
-    counts: NDArray[np.integer[Any]]  # (C,)
+    n_samples: int
     masses: NDArray[np.float64]  # (C,)
     means: NDArray[np.float64]  # (C, q), rounded
     rests: NDArray[np.float64]  # (C, q), what the rounding left
@@ -44,20 +43,6 @@ class ClassMoments:
     ----------
     n_samples : int
         Rows seen so far. A row of weight zero counts as not seen.
-    classes : ndarray of shape (C,)
-        The labels seen so far, sorted; every other result has its rows in this order.
-    counts : ndarray of shape (C,)
-        Rows of each class.
-    masses : ndarray of shape (C,)
-        Summed weights of each class, m_c; equal to ``counts`` without weights.
-    means : ndarray of shape (C, q)
-        Class means, mu_c.
-    global_mean : ndarray of shape (q,)
-        Mean of all rows, mu_G.
-    within, between, total : ndarray of shape (q, q)
-        The covariances Sigma_W, Sigma_B and Sigma_T.
-    means_coincide : bool
-        Whether the class means differ by no more than rounding.
 
     Notes
     -----
@@ -88,7 +73,7 @@ class ClassMoments:
     def __init__(self) -> None:
         # Class -> row of the arrays below, in order of discovery: a new class appends a row.
         self._index: dict[Any, int] = {}
-        self._counts = np.zeros(0, dtype=np.int64)  # (C,)
+        self.n_samples = 0
         self._masses = np.zeros(0)  # (C,)
         # A mean is the sum of two numbers, the second one what rounding took from the first:
         # differences of means, on which merging and Sigma_B rest, then keep their digits however
@@ -133,7 +118,6 @@ class ClassMoments:
         membership = csc_array(
             (weights, codes, np.arange(len(rows) + 1)), shape=(len(classes), len(rows))
         )
-        counts = np.bincount(codes)
         masses = np.bincount(codes, weights=weights).astype(np.float64, copy=False)
         deviations = rows - rows[0]  # (n, q); a new array, which spares the caller's
         means = rows[0] + (membership @ deviations) / masses[:, None]  # (C, q)
@@ -143,7 +127,7 @@ class ClassMoments:
         deviations -= np.take(rests, codes, axis=0, out=of_class, mode="clip")  # clip: in place
         deviations *= np.sqrt(weights)[:, None]
         scatter = deviations.T @ deviations
-        self._absorb(_Part(classes, counts, masses, means, rests, scatter))
+        self._absorb(_Part(classes, len(rows), masses, means, rests, scatter))
         return self
 
     def merge(self, other: "ClassMoments") -> Self:
@@ -159,11 +143,6 @@ class ClassMoments:
             self._absorb(part)
         return self
 
-    def __add__(self, other: "ClassMoments") -> "ClassMoments":
-        if not isinstance(other, ClassMoments):
-            return NotImplemented
-        return ClassMoments().merge(self).merge(other)
-
     def __repr__(self) -> str:
         return (
             f"ClassMoments(n_samples={self.n_samples}, n_classes={len(self._index)}, "
@@ -171,13 +150,8 @@ class ClassMoments:
         )
 
     @property
-    def n_samples(self) -> int:
-        """Number of rows seen so far."""
-        return int(self._counts.sum())
-
-    @property
     def classes(self) -> NDArray[Any]:
-        """Sorted labels, of shape (C,)."""
+        """Sorted labels, of shape (C,); every other result has its rows in this order."""
         self._require_rows()
         labels = sorted(self._index)
         if isinstance(labels[0], bool | int | float | str):
@@ -185,25 +159,20 @@ class ClassMoments:
         return np.fromiter(labels, dtype=object, count=len(labels))  # a tuple is one label
 
     @property
-    def counts(self) -> NDArray[np.int64]:
-        """Rows per class, of shape (C,)."""
-        return self._counts[self._order()]
-
-    @property
     def masses(self) -> NDArray[np.float64]:
-        """Summed weights per class, of shape (C,)."""
+        """Summed weights per class, m_c, of shape (C,); numbers of rows without weights."""
         return self._masses[self._order()]
 
     @property
     def means(self) -> NDArray[np.float64]:
-        """Class means, of shape (C, q)."""
+        """Class means, mu_c, of shape (C, q)."""
         order = self._order()
         means: NDArray[np.float64] = self._means[order] + self._rests[order]
         return means
 
     @property
     def global_mean(self) -> NDArray[np.float64]:
-        """Mean of all rows, of shape (q,)."""
+        """Mean of all rows, mu_G, of shape (q,)."""
         relative = self._relative_means()
         mean: NDArray[np.float64] = self._means[0] + self._masses @ relative / self._masses.sum()
         return mean
@@ -237,7 +206,7 @@ class ClassMoments:
 
     def _as_part(self) -> _Part:
         return _Part(
-            list(self._index), self._counts, self._masses, self._means, self._rests, self._scatter
+            list(self._index), self.n_samples, self._masses, self._means, self._rests, self._scatter
         )
 
     def _absorb(self, part: _Part) -> None:
@@ -258,7 +227,7 @@ class ClassMoments:
         self._means[rows] = np.where(is_new, part.means, own + step)
         self._rests[rows] = np.where(is_new, part.rests, _rounding_of_sum(own, step))
         self._masses[rows] = after
-        self._counts[rows] += part.counts
+        self.n_samples += part.n_samples
         delta *= np.sqrt(before * share)[:, None]
         self._scatter = self._scatter + part.scatter + delta.T @ delta
 
@@ -274,9 +243,7 @@ class ClassMoments:
                     f"{[*self._index, *new][0]!r}; give labels of one kind in every chunk"
                 ) from error
             self._index.update(zip(new, count(len(self._index)), strict=False))
-            missing = np.zeros(len(new))
-            self._counts = np.append(self._counts, missing.astype(np.int64))
-            self._masses = np.append(self._masses, missing)
+            self._masses = np.append(self._masses, np.zeros(len(new)))
             room = np.zeros((len(new), embedding_dim))
             self._means = np.vstack([self._means.reshape(-1, embedding_dim), room])
             self._rests = np.vstack([self._rests.reshape(-1, embedding_dim), room])
@@ -363,25 +330,9 @@ def class_scatter(
     In two passes over rows at hand, in float64 and in the memory of one block;
     :class:`ClassMoments` is for chunks, and has the summed scatter only.
 
-    Parameters
-    ----------
-    X : array of shape (n, q)
-        Rows in float32 or float64, checked by the caller.
-    codes : integer array of shape (n,)
-        Their classes by position, 0 to C - 1.
-    weights : array of shape (n,)
-        Their weights, all positive.
-    masses : array of shape (C,)
-        The summed weights of each class, all positive.
-    diagonal : bool
-        Whether only the diagonals of the scatter matrices are wanted.
-    pooled : bool
-        Whether only their sum over the classes is wanted.
-
-    Raises
-    ------
-    CoCoError
-        If the squares of the rows overflow.
+    The caller has checked the rows X (n, q) and codes (n,), the positions of their classes;
+    weights (n,) and their sums per class, masses (C,), are all positive. ``diagonal`` asks for the
+    diagonals of the scatter matrices only, ``pooled`` for their sum over the classes only.
     """
     n_classes, q = len(masses), X.shape[1]
     means = np.zeros((n_classes, q))
@@ -413,3 +364,75 @@ def class_scatter(
             "that diverged"
         )
     return ClassScatter(masses, means, scatter)
+
+
+def as_embeddings(embeddings: Any) -> NDArray[np.float64]:
+    """Return embeddings as a finite float64 array of shape (n, q)."""
+    rows = as_float_array(embeddings, "embeddings")
+    if rows.ndim != 2 or rows.shape[1] == 0:
+        raise CoCoError(
+            f"embeddings must be a matrix of shape (n_samples, embedding_dim), "
+            f"but has shape {rows.shape}; reshape it to one row per sample"
+        )
+    check_finite(rows, "embeddings")
+    return rows
+
+
+def check_finite(values: NDArray[np.float64], name: str) -> None:
+    """Refuse NaN and infinity, and say where the first one is."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        first = int(np.argwhere(~finite)[0, 0])
+        raise CoCoError(
+            f"{name} must be finite, but row {first} holds NaN or infinity; "
+            f"drop such rows, or look for a training run that diverged"
+        )
+
+
+def at_unit_scale(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return numbers over a power of two, the largest about one: their squares fit into float64.
+
+    A power of two changes no digit, so that whatever does not depend on scale stays as it is.
+    """
+    _, exponent = np.frexp(np.abs(rows).max(initial=0))
+    scaled: NDArray[np.float64] = np.ldexp(rows, -exponent)
+    return scaled
+
+
+def as_labels(labels: Any, n_rows: int) -> NDArray[Any]:
+    """Return labels of any kind as a vector with one entry per row."""
+    try:
+        vector: NDArray[Any] = np.asarray(as_array(labels))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise CoCoError(f"labels must be a vector that numpy can read: {error}") from error
+    if vector.ndim != 1:
+        raise CoCoError(
+            f"labels must be a vector with one class per row, but has shape {vector.shape}; "
+            f"flatten it, or take the argmax of one-hot rows"
+        )
+    if len(vector) != n_rows:
+        raise CoCoError(f"{len(vector)} labels came with {n_rows} embeddings; give one label each")
+    return vector
+
+
+def encode_labels(labels: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
+    """Return the sorted classes among the labels, and the position of every label in them."""
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise CoCoError(
+            f"labels must be of one kind that can be sorted, such as all integers or all strings; "
+            f"convert them first ({error})"
+        ) from error
+    found = classes.tolist()
+    missing = classes.dtype.kind in "mM" and np.isnat(classes).any()  # in the list it is None
+    if missing or any(_is_missing(label) for label in found):
+        raise CoCoError("labels hold NaN, NaT or None; drop the rows that have no class")
+    return found, codes
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)  # noqa: PLR0124 - NaN differs from itself
+    except TypeError:  # pandas' NA is neither true nor false
+        return True

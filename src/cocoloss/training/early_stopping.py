@@ -2,19 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-
-
-class Weighty(Protocol):
-    """What is kept of the networks."""
-
-    parameters: Tensor  # (K, P)
-    buffers: Tensor  # (K, B), what changes with the parameters but is not trained
 
 
 @dataclass(frozen=True)
@@ -45,28 +38,18 @@ class Outcome:
 class BestSoFar:
     """The best parameters of each model, by its validation scores.
 
-    Parameters
-    ----------
-    network : object
-        With ``parameters`` and ``buffers`` of all K models.
-
-    Attributes
-    ----------
-    scores : array of shape (K,)
-        NaN before the first judgement.
-    epochs : array of shape (K,)
-        Epoch of the best score; 0 if there was none.
+    A network has ``parameters`` (K, P) and ``buffers`` (K, B) of the models that still train.
     """
 
-    def __init__(self, network: Weighty) -> None:
+    def __init__(self, network: Any) -> None:
         self._parameters = network.parameters.clone()
         self._buffers = network.buffers.clone()
-        self.scores = np.full(len(self._parameters), np.nan)
-        self.epochs = np.zeros(len(self._parameters), dtype=np.int64)
+        self.scores = np.full(len(self._parameters), np.nan)  # (K,), NaN before the first judgement
+        self.epochs = np.zeros(len(self._parameters), dtype=np.int64)  # (K,), 0 likewise
 
     def judge(
         self,
-        network: Weighty,
+        network: Any,
         active: NDArray[np.int64],
         scores: NDArray[np.float64],
         epoch: int,
@@ -84,7 +67,7 @@ class BestSoFar:
         return np.flatnonzero(epoch - self.epochs[active] < patience)
 
     def outcome(
-        self, network: Weighty, active: NDArray[np.int64], curves: Sequence[Sequence[float]]
+        self, network: Any, active: NDArray[np.int64], curves: Sequence[Sequence[float]]
     ) -> Outcome:
         """Return what is left if training stops now: models never judged stay as they are."""
         parameters, buffers = self._parameters.clone(), self._buffers.clone()

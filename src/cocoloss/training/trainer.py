@@ -319,17 +319,6 @@ def flushed_subnormals() -> Iterator[None]:
     after some eight hundred steps they are subnormal: processors take up to fifty times as long
     for those. Beside weights, and beside the 1e-8 in Adam's denominator, they are nothing: the
     weights come out bit for bit the same.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from cocoloss.training.trainer import flushed_subnormals
-    >>> tiny = torch.tensor(1e-39)
-    >>> with flushed_subnormals():
-    ...     bool(tiny * 1 == 0)
-    True
-    >>> bool(tiny * 1 == 0)
-    False
     """
     before = sys.float_info.min / 2 == 0  # torch can set it, but not read it
     torch.set_flush_denormal(True)
