@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.tables import find_writing, iter_tables, read_table
+from cocoloss.tables import iter_tables, open_table, read_table
 
 SWAP = str.maketrans(",.", ".,")
 
@@ -71,7 +71,7 @@ def test_commas_are_not_doubted_where_something_tells(saved, content, options):
 def test_points_are_decimal_points_where_no_comma_says_otherwise(saved):
     path = saved("a;b\n7.730;1\n1.250;2\n")
     assert read_table(path)["a"].tolist() == [7.73, 1.25]
-    assert find_writing(path).decimal is None
+    assert open_table(path).decimal is None
 
 
 @pytest.mark.parametrize(
@@ -112,23 +112,23 @@ def test_a_dash_is_a_gap_among_thousands(saved):
     ],
 )
 def test_the_decimal_mark_is_found_where_columns_agree_on_it(saved, content, decimal):
-    assert find_writing(saved(content)).decimal == decimal
+    assert open_table(saved(content)).decimal == decimal
 
 
 def test_columns_that_are_text_do_not_tell_the_decimal_mark(saved):
     path = saved("a;b\n1,5;7.730\n2,5;1.250\n")
-    assert find_writing(path, text=["a"]).decimal is None
+    assert open_table(path, text=["a"]).decimal is None
     assert read_table(path, text=["a"])["b"].tolist() == [7.73, 1.25]
 
 
 def test_a_decimal_mark_that_is_none_is_refused(saved):
     with pytest.raises(CoCoError, match=r"decimal must be '\.' or ','"):
-        find_writing(saved("a;b\n1;2\n"), decimal="'")
+        open_table(saved("a;b\n1;2\n"), decimal="'")
 
 
 def test_parquet_has_no_decimal_mark(tmp_path):
     pd.DataFrame({"a": [1.5]}).to_parquet(tmp_path / "a.parquet")
-    assert find_writing(tmp_path / "a.parquet").decimal is None
+    assert open_table(tmp_path / "a.parquet").decimal is None
 
 
 def test_quoted_decimal_commas_are_numbers_whatever_the_separator(saved):
@@ -175,5 +175,5 @@ def test_what_is_written_with_thousands_and_decimal_commas_is_read_as_it_was(
 )
 def test_digits_that_begin_with_zero_are_found(saved, cells, found):
     path = saved("a;b\n" + "".join(f"{cell};x\n" for cell in cells))
-    assert find_writing(path).codes == (("a",) if found else ())
-    assert find_writing(path, text=["a"]).codes == ()
+    assert open_table(path).codes == (("a",) if found else ())
+    assert open_table(path, text=["a"]).codes == ()

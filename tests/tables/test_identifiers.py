@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cocoloss.tables.identifiers import find_counters, find_identifiers, is_named_like_identifier
+from cocoloss.tables.table import find_counters, find_identifiers, is_named_like_identifier
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pandas.testing import assert_frame_equal
 
 from cocoloss.exceptions import CoCoError
 from cocoloss.tables import iter_tables, read_table, write_table
-from cocoloss.tables.parquet_and_arff import import_pyarrow
+from cocoloss.tables.formats import import_pyarrow
 
 SUFFIXES = [".csv", ".tsv", ".txt", ".csv.gz", ".TSV.GZ", ".parquet", ".pq"]
 FRAME = pd.DataFrame(

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cocoloss.tables import write_table
-from cocoloss.tables.table_file import _repeated_lines
 
 N = 200
 
@@ -35,7 +34,6 @@ COLUMNS = {  # beside what hypothesis draws
     ),
     "durations": pd.to_timedelta(pd.Series([1, 25]), unit="h"),
 }
-FAST = ["small integers", "booleans with gaps", "text", "categories"]
 
 
 def repeated(column):
@@ -55,11 +53,6 @@ def test_the_bytes_are_those_of_pandas(tmp_path, name, suffix):
     path = tmp_path / f"t{suffix}"
     assert write_table(frame, path) == len(frame)
     assert path.read_bytes() == as_pandas_writes(frame, "," if suffix == ".csv" else "\t")
-
-
-@pytest.mark.parametrize("name", FAST)
-def test_classes_are_written_the_fast_way(name):
-    assert _repeated_lines(repeated(COLUMNS[name]), ",") is not None
 
 
 @settings(deadline=None, max_examples=100)

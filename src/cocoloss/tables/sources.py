@@ -7,7 +7,7 @@ import os
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -29,11 +29,10 @@ SCHEMA = "schema.json"
 INDEX = "index"
 LONGEST_VALUE = 60  # characters of it in a message
 TARGET = "target"
-KEYS = {"categorical": list, TARGET: str, "target_classes": dict}  # of an entry, all optional
-EXPECTED = {
-    list: "a list of columns",
-    str: "the name of a column",
-    dict: "each class with its number of rows",
+KEYS = {  # of an entry, all optional
+    "categorical": (list, "a list of columns"),
+    TARGET: (str, "the name of a column"),
+    "target_classes": (dict, "each class with its number of rows"),
 }
 
 
@@ -149,16 +148,6 @@ class FolderSource:
     CoCoError
         If there is no such folder, it has no tables, or its schema cannot be read or says what
         is not understood.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "toy.csv").write_text("zip,target\n7,None\n8,a\n7,None\n")
-    ...     schema = {"toy": {"categorical": ["zip"]}}
-    ...     _ = (Path(folder) / "schema.json").write_text(json.dumps(schema))
-    ...     FolderSource(folder).load("toy")
-    Table('toy', 3 rows, 1 features, 2 classes)
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -173,16 +162,8 @@ class FolderSource:
         return list(self._files)
 
     def load(self, name: str) -> Table:
-        """Return a table.
-
-        Raises
-        ------
-        CoCoError
-            If there is none of that name, it cannot be read, or it is not as the schema says.
-        """
-        if name not in self._files:
-            guess = did_you_mean(str(name), self._files)
-            raise CoCoError(f"the folder {self.path} has no table {name!r}{guess}")
+        """Return a table, or say why it cannot be read or is not as the schema says."""
+        _check_name(name, self._files, f"the folder {self.path}")
         entry = self._schema.get(name, {})
         target = entry.get(TARGET, TARGET)
         if "categorical" in entry:
@@ -276,13 +257,7 @@ class OpenMLSource:
         return (kept / f"{urlparse(url).path.lstrip('/')}.gz").is_file()
 
     def load(self, name: str) -> Table:
-        """Return a table; its columns of OpenML's nominal type are unordered categories.
-
-        Raises
-        ------
-        CoCoError
-            If it can neither be found in the folder nor be downloaded.
-        """
+        """Return a table; its columns of OpenML's nominal type are unordered categories."""
         data_id = self._id(name)
         from sklearn.datasets import fetch_openml  # noqa: PLC0415 - slow to import
 
@@ -400,8 +375,7 @@ def check_tables(source: Source, names: Iterable[str] | None = None) -> Iterator
             )
 
 
-def _check_name(name: str, names: Iterable[str], where: str) -> None:
-    names = list(names)
+def _check_name(name: str, names: Collection[str], where: str) -> None:
     if name not in names:
         raise CoCoError(f"{where} has no table {name!r}{did_you_mean(str(name), names)}")
 
@@ -447,10 +421,10 @@ def _read_schema(path: Path) -> dict[str, dict[str, Any]]:
             if key not in KEYS:
                 guess = did_you_mean(key, KEYS) or f"; there are {listed(list(KEYS))}"
                 raise CoCoError(f"{path} says {key!r} of {name!r}, which means nothing{guess}")
-            if not isinstance(value, KEYS[key]):
+            kind, expected = KEYS[key]
+            if not isinstance(value, kind):
                 raise CoCoError(
-                    f"{path}: {key!r} of {name!r} must be {EXPECTED[KEYS[key]]}, "
-                    f"got {_short(value)}"
+                    f"{path}: {key!r} of {name!r} must be {expected}, got {_short(value)}"
                 )
     return schema
 
