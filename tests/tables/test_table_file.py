@@ -10,13 +10,13 @@ from pandas.testing import assert_frame_equal
 from cocoloss.exceptions import CoCoError
 from cocoloss.tables import (
     iter_columns,
-    iter_tables,
     open_table,
     read_table,
     table_file,
     write_table,
 )
 
+CELLS = ["007", "43", "43.0", "NA", "", "?", "1e5", " x", "2,50", 'say "x"', "True", "0x1F"]
 ROWS = "".join(f"{i:05d};{1 + i % 900}.730;{i},5;x{i}\n" for i in range(3000))
 TABLE = "zip;size;price;kind\n" + ROWS  # more than the sample that is looked at
 
@@ -84,17 +84,6 @@ def test_what_is_found_does_not_count_columns_that_are_text(path):
     assert (table.decimal, table.text) == (",", ())  # nothing is changed in place
 
 
-def test_the_functions_are_the_methods(path):
-    table = open_table(path, decimal=",", text=["zip"])
-    options = {"decimal": ",", "text": ["zip"]}
-    assert_frame_equal(table.read(), read_table(path, **options))
-    for ours, theirs in zip(table.chunks(700), iter_tables(path, rows=700, **options), strict=True):
-        assert_frame_equal(ours, theirs)
-    pairs = zip(table.verbatim(["kind"], 700), iter_columns(path, ["kind"], rows=700), strict=True)
-    for ours, theirs in pairs:
-        assert_frame_equal(ours, theirs)
-
-
 @pytest.mark.parametrize("name", ["table.parquet", "table.arff"])
 def test_every_format_keeps_the_contract(tmp_path, name):
     path = tmp_path / name
@@ -112,6 +101,41 @@ def test_every_format_keeps_the_contract(tmp_path, name):
     assert [list(chunk["a"]) for chunk in table.chunks(1, columns=["a"])][:2] == [[1], [2]]
     copies = pd.concat(table.verbatim(["b"], 2), ignore_index=True)
     assert copies["b"].tolist() == ["x", "y", "x"]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("rows", [1, 5, 100])
+def test_every_cell_is_copied_to_the_letter(tmp_path, separator, rows):
+    path = tmp_path / "t.csv"
+    frame = pd.DataFrame({"id": CELLS, "size": range(len(CELLS)), "other": CELLS[::-1]})
+    frame.to_csv(path, index=False, sep=separator)
+    copied = pd.concat(iter_columns(path, ["other", "id"], rows=rows), ignore_index=True)
+    assert_frame_equal(copied, frame[["other", "id"]])
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"), [("t.parquet", 'id\n43\n""\n7\n'), ("t.arff", 'id\n43\n""\n7\n')]
+)
+def test_whole_numbers_with_gaps_are_copied_without_points(tmp_path, name, lines):
+    frame = pd.DataFrame({"id": pd.array([43, None, 7], dtype="Int64"), "size": [1.5, 2, 3]})
+    if name == "t.parquet":
+        frame.to_parquet(tmp_path / name)
+    else:
+        head = "@relation t\n@attribute id numeric\n@attribute x numeric\n@data\n"
+        (tmp_path / name).write_text(f"{head}43,1.5\n?,2\n7,3\n")
+    copied = pd.concat(iter_columns(tmp_path / name, ["id"], rows=2))
+    assert copied.to_csv(index=False) == lines
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_copies_come_in_the_chunks_of_the_table(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("cocoloss.tables.delimited.MOST_CELLS", 12)
+    write_table(pd.DataFrame({"id": range(20), "size": 1.5, "other": "x"}), tmp_path / name)
+    table = open_table(tmp_path / name)
+    lengths = [len(chunk) for chunk in table.chunks(7)]
+    assert lengths == [len(chunk) for chunk in table.verbatim(["id"], 7)] == [4] * 5
+    with pytest.raises(CoCoError, match="no column 'idd'; did you mean 'id'"):
+        table.verbatim(["idd"], 7)
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|", " "])

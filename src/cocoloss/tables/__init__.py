@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from cocoloss._late import late_names
 
 if TYPE_CHECKING:
-    from cocoloss.tables.formats import check_suffix
     from cocoloss.tables.sources import (
         BundledSource,
         FileSource,
@@ -46,7 +45,6 @@ __all__ = [
     "TableCheck",
     "TableFile",
     "cap_rows",
-    "check_suffix",
     "check_tables",
     "iter_columns",
     "iter_tables",
@@ -64,7 +62,6 @@ __all__ = [
 __getattr__, __dir__ = late_names(
     __name__,
     {
-        "cocoloss.tables.formats": ["check_suffix"],
         "cocoloss.tables.sources": [
             "BundledSource",
             "FileSource",

@@ -80,32 +80,6 @@ def check_is_file(path: str | os.PathLike[str]) -> Path:
     raise CoCoError(f"there is no file {path}, and no folder {path.parent}")
 
 
-def check_suffix(path: str | os.PathLike[str]) -> tuple[str, bool]:
-    """Return the suffix of a file to write and whether to pack it; long work asks beforehand.
-
-    Parameters
-    ----------
-    path : path
-        The file; it need not be there.
-
-    Raises
-    ------
-    CoCoError
-        If the suffix is not one that :func:`write_table` writes.
-
-    Examples
-    --------
-    >>> check_suffix("predictions.csv.gz")
-    ('.csv', True)
-    """
-    suffix, gzipped = suffix_of(path)
-    kind = SUFFIXES.get(suffix)
-    if kind == DELIMITED or (kind == PARQUET and not gzipped):
-        return suffix, gzipped
-    known = ".csv, .tsv, .txt, .csv.gz, .parquet"
-    raise CoCoError(f"cannot tell the format of {path} from its name; end it in one of {known}")
-
-
 def suffix_of(path: str | os.PathLike[str]) -> tuple[str, bool]:
     """Return the suffix of a table's name in lower case, and whether ``.gz`` follows it."""
     path = Path(path)

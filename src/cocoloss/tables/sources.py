@@ -55,10 +55,6 @@ class FileSource:
         The file; see :func:`cocoloss.tables.read_table`.
     target : str
         The column of the classes.
-    categorical : collection of str, optional
-        Columns whose values are names even if they are numbers.
-    **options
-        Passed on to :func:`cocoloss.tables.read_table`.
 
     Examples
     --------
@@ -70,18 +66,9 @@ class FileSource:
     Table('toy', 3 rows, 1 features, 2 classes)
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        target: str,
-        *,
-        categorical: Iterable[str] | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], target: str) -> None:
         self.path = check_is_file(Path(path).expanduser())
         self.target = target
-        self.categorical = None if categorical is None else list(categorical)
-        self.options = options
 
     def names(self) -> list[str]:
         """Return the one name."""
@@ -90,11 +77,7 @@ class FileSource:
     def load(self, name: str) -> Table:
         """Return the table."""
         _check_name(name, self.names(), str(self.path))
-        options = self.options
-        if self.categorical:
-            options = {**options, "text": [*options.get("text", ()), *self.categorical]}
-        frame = read_table(self.path, **options)
-        return make_table(name, frame, self.target, categorical=self.categorical, missing="drop")
+        return make_table(name, read_table(self.path), self.target, missing="drop")
 
 
 class BundledSource:

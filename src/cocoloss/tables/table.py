@@ -182,9 +182,7 @@ def make_table(
     return Table(name, X, y, tuple(names), len(frame) - len(y))
 
 
-def split_target(
-    frame: Any, target: str, *, missing: str = "raise", training: bool = True
-) -> tuple[Any, Any]:
+def split_target(frame: Any, target: str, *, missing: str = "raise") -> tuple[Any, Any]:
     """Split a table into features and classes.
 
     Parameters
@@ -195,9 +193,6 @@ def split_target(
         Name of the column that holds the class.
     missing : {"raise", "drop"}
         What to do with rows whose class is missing; ``len(frame) - len(y)`` of them are dropped.
-    training : bool
-        Whether the rows are to be learnt from. If not, they may be of one class, and anything
-        goes that could be a class.
 
     Returns
     -------
@@ -224,8 +219,13 @@ def split_target(
     ['ant', 'bee', 'ant']
     """
     check_option(missing, "missing", ["raise", "drop"])
-    column = _column(frame, target)
-    y = _values(column)
+    if target not in frame.columns:
+        names = [str(name) for name in frame.columns]
+        guess = did_you_mean(str(target), names) or f"; the columns are {listed(names)}"
+        raise CoCoError(f"there is no column {target!r}{guess}")
+    if frame.shape[1] == 1:
+        raise CoCoError(f"there is no column beside {target!r} to learn from")
+    y = _values(frame[target])
     present = y.notna().to_numpy()
     n_gaps = len(y) - int(present.sum())
     if n_gaps == len(y):
@@ -237,30 +237,19 @@ def split_target(
             f"{first}; drop them with missing='drop', or fill them in"
         )
     y = _as_classes(y[present])
-    if training:
-        _check_classes(y, target)
+    _check_classes(y, target)
     if types.is_float_dtype(y.dtype):
         y = y.map(str)
     X = frame.drop(columns=target)[present]
     return X.reset_index(drop=True), y.reset_index(drop=True)
 
 
-def _column(frame: Any, target: str) -> Any:
-    if target not in frame.columns:
-        names = [str(name) for name in frame.columns]
-        guess = did_you_mean(str(target), names)
-        raise CoCoError(
-            f"there is no column {target!r}{guess or f'; the columns are {listed(names)}'}"
-        )
-    if frame.shape[1] == 1:
-        raise CoCoError(f"there is no column beside {target!r} to learn from")
-    return frame[target]
-
-
 def _values(column: Any) -> Any:
     """Return values rather than categories, text without outer spaces, nothing for empty text."""
     if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(column.cat.categories.dtype if _fits(column) else object)
+        dtype = column.cat.categories.dtype
+        has_no_room = types.is_integer_dtype(dtype) and column.isna().any()  # for gaps
+        column = column.astype(object if has_no_room else dtype)
     if column.dtype == object or types.is_string_dtype(column.dtype):
         if types.infer_dtype(column, skipna=True) == "boolean":
             return column.astype("boolean")
@@ -269,11 +258,6 @@ def _values(column: Any) -> Any:
         if types.infer_dtype(column, skipna=True).startswith("mixed"):
             column = column.map(str, na_action="ignore")
     return column
-
-
-def _fits(column: Any) -> bool:
-    """Tell whether the values of a categorical column fit the type of its categories."""
-    return not column.isna().any() or not types.is_integer_dtype(column.cat.categories.dtype)
 
 
 def _as_classes(y: Any) -> Any:
@@ -301,19 +285,19 @@ def _check_classes(y: Any, target: str) -> None:
             f"column {target!r} has a different value in each of its {len(y)} rows; "
             f"it looks like an identifier or a quantity, not like classes"
         )
-    if not types.is_numeric_dtype(y.dtype) or types.is_bool_dtype(y.dtype):
-        if n_classes > MANY_CLASSES and n_classes > len(y) / 2:
-            raise CoCoError(
-                f"column {target!r} holds {n_classes} different values in {len(y)} rows; nearly "
-                f"every row would be a class of its own: it looks like an identifier or a quantity"
-            )
+    is_number = types.is_numeric_dtype(y.dtype) and not types.is_bool_dtype(y.dtype)
+    mostly_different = n_classes > len(y) / 2
+    if n_classes <= MANY_CLASSES or not (mostly_different or types.is_float_dtype(y.dtype)):
         return
-    fractions = types.is_float_dtype(y.dtype)
-    if n_classes > MANY_CLASSES and (fractions or n_classes > len(y) / 2):
+    if is_number:
         raise CoCoError(
             f"column {target!r} holds {n_classes} different numbers in {len(y)} rows; it looks "
             f"like a quantity, not like classes: cut it into a few ranges, or read it as text"
         )
+    raise CoCoError(
+        f"column {target!r} holds {n_classes} different values in {len(y)} rows; nearly every row "
+        f"would be a class of its own: it looks like an identifier or a quantity"
+    )
 
 
 def find_identifiers(frame: Any) -> list[str]:

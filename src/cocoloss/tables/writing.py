@@ -20,7 +20,6 @@ from cocoloss.tables.formats import (
     DELIMITED,
     PARQUET,
     SUFFIXES,
-    check_suffix,
     import_pyarrow,
     suffix_of,
 )
@@ -59,10 +58,15 @@ def write_table(frames: Any, path: str | os.PathLike[str]) -> int:
     ...     write_table(pd.DataFrame({"a": [1, 2]}), Path(folder) / "a.tsv.gz")
     2
     """
-    suffix, _ = check_suffix(path)
-    if SUFFIXES[suffix] == PARQUET:
+    suffix, gzipped = suffix_of(path)
+    if SUFFIXES.get(suffix) == PARQUET and not gzipped:
         return write_parquet(frames, path)
-    return write_delimited(frames, path, SEPARATORS[suffix])
+    if suffix in SEPARATORS:
+        return write_delimited(frames, path, SEPARATORS[suffix])
+    raise CoCoError(
+        f"cannot tell the format of {path} from its name; end it in one of "
+        f".csv, .tsv, .txt, .csv.gz, .parquet"
+    )
 
 
 def write_delimited(
