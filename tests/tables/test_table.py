@@ -25,13 +25,6 @@ def fingerprint(frame, **options):
     return make_table("t", frame, "kind", **options).fingerprint
 
 
-def test_sizes_and_ratio():
-    table = make_table("t", FRAME[:3], "kind")
-    assert (table.n_rows, table.n_features, table.n_classes) == (3, 4, 2)
-    assert table.class_ratio == 2
-    assert table.class_counts.to_dict() == {"a": 2, "b": 1}
-
-
 def test_listed_columns_become_unordered_categories():
     ordered = pd.Categorical([1, 2, 3, 1], categories=[3, 1, 2], ordered=True)
     table = make_table("t", FRAME.assign(rank=ordered), "kind", categorical=["rank", "count"])
@@ -42,15 +35,18 @@ def test_listed_columns_become_unordered_categories():
     assert not make_table("t", FRAME.assign(rank=ordered), "kind").X["rank"].cat.ordered
 
 
-def test_errors_name_the_table():
-    with pytest.raises(CoCoError, match="toy: there is no column 'kin'; did you mean 'kind'"):
-        make_table("toy", FRAME, "kin")
-    with pytest.raises(CoCoError, match="toy: there is no column 'citi' to be categorical"):
-        make_table("toy", FRAME, "kind", categorical=["citi"])
-    with pytest.raises(CoCoError, match="toy: 4 rows of features, 3 classes"):
-        Table("toy", FRAME, FRAME["kind"][:3])
-    with pytest.raises(CoCoError, match="no class"):
-        Table("toy", FRAME, FRAME["city"])
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: make_table("toy", FRAME, "kin"), "no column 'kin'; did you mean 'kind'"),
+        (lambda: make_table("toy", FRAME, "kind", categorical=["x"]), "'x' to be categorical"),
+        (lambda: Table("toy", FRAME, FRAME["kind"][:3]), "4 rows of features, 3 classes"),
+        (lambda: Table("toy", FRAME, FRAME["city"]), "some rows have no class"),
+    ],
+)
+def test_errors_name_the_table(make, said):
+    with pytest.raises(CoCoError, match=f"toy: .*{said}"):
+        make()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv.gz", ".parquet"])
