@@ -144,9 +144,11 @@ class DelimitedFile:
         )
 
     def _columns(self) -> Iterator[tuple[str, list[str]]]:
-        for name, cells in self.dialect.columns(self.missing):
+        """Give each column that is not text, with those cells of the sample that are no gaps."""
+        for j, name in enumerate(self.column_names):
             if name not in self.text:
-                yield name, cells
+                cells = (row[j].strip() for row in self.dialect.sample)
+                yield name, [cell for cell in cells if cell not in self.missing]
 
     def _open(self) -> TextSource:
         return TextSource(self.path, self.encoding, returns=self.dialect.returns)

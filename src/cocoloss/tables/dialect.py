@@ -9,7 +9,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -61,12 +61,6 @@ class Dialect:
     may_have_commas: bool  # whether a cell may hold a comma
     sample: list[list[str]] = field(repr=False, compare=False)  # the first rows below the header
     sample_is_complete: bool  # whether these are all rows of the file
-
-    def columns(self, missing: Collection[str]) -> Iterator[tuple[str, list[str]]]:
-        """Give each column with those of its cells in the sample that hold something."""
-        for j, name in enumerate(self.names):
-            cells = (row[j].strip() for row in self.sample)
-            yield name, [cell for cell in cells if cell not in missing]
 
 
 def read_sample(source: TextSource) -> Sample:

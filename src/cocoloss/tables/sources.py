@@ -259,14 +259,12 @@ class OpenMLSource:
             target = bunch.details["default_target_attribute"]
         except OSError as error:  # of the network or the disk
             raise CoCoError(
-                f"{name} is not in {self.folder}, and cannot be fetched: {_one_line(error)}; "
+                f"{name} is not in {self.folder}, and cannot be fetched: {_short(error)}; "
                 f"connect to the network, or name a folder that has it in SCIKIT_LEARN_DATA"
             ) from error
         except Exception as error:
             # Its reader of JSON and its parser of ARFF each fail in their own ways.
-            raise CoCoError(
-                f"{name}, as OpenML has it, cannot be read: {_one_line(error)}"
-            ) from error
+            raise CoCoError(f"{name}, as OpenML has it, cannot be read: {_short(error)}") from error
         return make_table(name, bunch.frame, target, missing="drop")
 
     def _id(self, name: str) -> int:
@@ -413,6 +411,9 @@ def _read_schema(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _short(value: object) -> str:
+    """Return what stands in a schema, or what a library says, on one short line."""
+    if isinstance(value, Exception):
+        return shorten(str(value) or type(value).__name__, 300, placeholder=" ...")
     return shorten(json.dumps(value, ensure_ascii=False), LONGEST_VALUE, placeholder=" ...")
 
 
@@ -426,7 +427,3 @@ def _check_classes(table: Table, expected: dict[str, int] | None) -> None:
                 f"{table.name} has {found.get(label, 0)} rows of class {label!r} where {SCHEMA} "
                 f"says {expected.get(label, 0)}; one of the files is damaged or of another version"
             )
-
-
-def _one_line(error: Exception) -> str:
-    return shorten(str(error) or type(error).__name__, 300, placeholder=" ...")
