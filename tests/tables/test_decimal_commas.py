@@ -9,20 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
-from cocoloss.exceptions import CoCoError
-from cocoloss.tables import find_writing, iter_tables, read_table
+from cocoloss.tables import iter_tables, open_table, read_table
 
 SWAP = str.maketrans(",.", ".,")
 
 
-def test_points_beside_decimal_commas_are_thousands(saved):
-    path = saved("a;b\n7.730;x\n1.234,50;y\n12;z\n-1.234.567,5;z\n")
-    assert read_table(path)["a"].tolist() == [7730, 1234.5, 12, -1234567.5]
-
-
-def test_points_are_thousands_in_every_column_of_a_file_with_decimal_commas_and_that_is_said(
-    saved,
-):
+def test_points_are_thousands_in_a_file_with_decimal_commas_and_that_is_said(saved):
     path = saved("a;b\n7.730;1,5\n1.250;2,5\n12;3\n")
     with pytest.warns(UserWarning, match=r"thousands.* 'a' \(such as 7\.730\)\. Say decimal='\.'"):
         read = read_table(path)
@@ -31,12 +23,29 @@ def test_points_are_thousands_in_every_column_of_a_file_with_decimal_commas_and_
     assert read["b"].tolist() == [1.5, 2.5, 3]
 
 
+@pytest.mark.parametrize(
+    ("content", "values"),
+    [
+        ("a;b\n1,5;x\n-0,25;y\n", [1.5, -0.25]),
+        ("a;b\n7.730;x\n1.234,50;y\n12;z\n-1.234.567,5;z\n", [7730, 1234.5, 12, -1234567.5]),
+        ('a,b\n"2,50",x\n"1.003,25",y\n4,z\n', [2.5, 1003.25, 4]),  # in quotes
+        ("a;b\n7.730;1,5\n-;2,5\n1.250,5;3,5\n", [7730, np.nan, 1250.5]),  # a dash is a gap
+        ("a;b\n7.730;1\n1.250;2\n", [7.73, 1.25]),  # no comma says otherwise
+    ],
+)
+def test_numbers_are_read_as_they_are_meant(saved, content, values):
+    path = saved(content)
+    for read in (read_table(path), next(iter_tables(path))):
+        np.testing.assert_array_equal(read["a"], values)
+
+
 def test_what_was_told_need_not_be_said(saved):
     path = saved("a;b\n7.730;1,5\n1.250;2,5\n")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert read_table(path, decimal=",")["a"].tolist() == [7730, 1250]
         assert read_table(path, decimal=".")["a"].tolist() == [7.73, 1.25]
+        assert read_table(path, decimal=".")["b"].tolist() == ["1,5", "2,5"]
 
 
 @pytest.mark.parametrize("cells", [["1,234", "2,500"], ["1,234", "-", "?"], ["12", "3,456,789"]])
@@ -68,12 +77,6 @@ def test_commas_are_not_doubted_where_something_tells(saved, content, options):
         read_table(saved(content), **options)
 
 
-def test_points_are_decimal_points_where_no_comma_says_otherwise(saved):
-    path = saved("a;b\n7.730;1\n1.250;2\n")
-    assert read_table(path)["a"].tolist() == [7.73, 1.25]
-    assert find_writing(path).decimal is None
-
-
 @pytest.mark.parametrize(
     "cells",
     [
@@ -90,19 +93,19 @@ def test_what_only_resembles_thousands_stays_text(saved, cells):
     assert read_table(path, decimal=",")["a"].tolist() == cells
 
 
-def test_a_dash_is_a_gap_among_thousands(saved):
-    path = saved("a;b\n7.730;1,5\n-;2,5\n1.250,5;3,5\n")
-    for read in (read_table(path), next(iter_tables(path))):
-        np.testing.assert_array_equal(read["a"], [7730, np.nan, 1250.5])
-
-
 @pytest.mark.parametrize(
     ("content", "decimal"),
     [
         ("a;b\n12,50 EUR;1\n", ","),
         ("a;b\n€ 1.012,50;1\n", ","),
         ("a;b\n12,5 %;7.730\n", ","),
+        ("a;b\n1,5;2\n-3;2\n", ","),
+        ("a\tb\n1,5\t?\n", ","),
+        ("a;b\n1,234;0,5\n", ","),
         ('a,b\n"2,50",1\n"3,25",2\n', ","),  # in quotes, beside the same separator
+        ("a,b\n1,5\n", None),
+        ("a;b\n1,5;x\nn/a;y\nbad;z\n", None),  # the column is not numbers
+        ("a;b\n1,234;x\n5,678;y\n", None),  # thousands, perhaps
         ('a,b\n"1,234",2.5\n', "."),
         ('a,b\n"1,234.50",2\n', "."),
         ('a,b\n"1,234",2\n', None),
@@ -112,28 +115,13 @@ def test_a_dash_is_a_gap_among_thousands(saved):
     ],
 )
 def test_the_decimal_mark_is_found_where_columns_agree_on_it(saved, content, decimal):
-    assert find_writing(saved(content)).decimal == decimal
+    assert open_table(saved(content)).decimal == decimal
 
 
 def test_columns_that_are_text_do_not_tell_the_decimal_mark(saved):
     path = saved("a;b\n1,5;7.730\n2,5;1.250\n")
-    assert find_writing(path, text=["a"]).decimal is None
+    assert open_table(path, text=["a"]).decimal is None
     assert read_table(path, text=["a"])["b"].tolist() == [7.73, 1.25]
-
-
-def test_a_decimal_mark_that_is_none_is_refused(saved):
-    with pytest.raises(CoCoError, match=r"decimal must be '\.' or ','"):
-        find_writing(saved("a;b\n1;2\n"), decimal="'")
-
-
-def test_parquet_has_no_decimal_mark(tmp_path):
-    pd.DataFrame({"a": [1.5]}).to_parquet(tmp_path / "a.parquet")
-    assert find_writing(tmp_path / "a.parquet").decimal is None
-
-
-def test_quoted_decimal_commas_are_numbers_whatever_the_separator(saved):
-    path = saved('a,b\n"2,50",x\n"1.003,25",y\n4,z\n')
-    assert read_table(path)["a"].tolist() == [2.5, 1003.25, 4]
 
 
 def test_thousands_that_come_late_are_numbers_in_every_chunk(saved):
@@ -174,6 +162,6 @@ def test_what_is_written_with_thousands_and_decimal_commas_is_read_as_it_was(
     ],
 )
 def test_digits_that_begin_with_zero_are_found(saved, cells, found):
-    path = saved("a;b\n" + "".join(f"{cell};x\n" for cell in cells))
-    assert find_writing(path).codes == (("a",) if found else ())
-    assert find_writing(path, text=["a"]).codes == ()
+    table = open_table(saved("a;b\n" + "".join(f"{cell};x\n" for cell in cells)))
+    assert table.codes == ("a",) * found
+    assert table.with_options(text=["a"]).codes == ()

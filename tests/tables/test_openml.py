@@ -29,13 +29,8 @@ KR_VS_KP = b"""@relation kr-vs-kp
 4,x,'50 %',3.5,?
 5,x,'50 %',4,nowin
 """
-KINDS = {
-    "id": "numeric",
-    "secret": "nominal",
-    "bkblk": "nominal",
-    "size": "numeric",
-    "class": "nominal",
-}
+NUMBERS = ["id", "size"]
+COLUMNS = ["id", "secret", "bkblk", "size", "class"]
 
 
 class FakeOpenML:
@@ -43,9 +38,13 @@ class FakeOpenML:
 
     def __init__(self):
         self.content = KR_VS_KP
-        self.md5 = hashlib.md5(KR_VS_KP).hexdigest()  # noqa: S324 - as OpenML has it
+        self.wrong_md5 = None
         self.error = None
         self.asked = []
+
+    @property
+    def md5(self):
+        return self.wrong_md5 or hashlib.md5(self.content).hexdigest()  # noqa: S324 - as there
 
     def urlopen(self, request, **_):
         path = request.full_url.removeprefix("https://www.openml.org/")
@@ -71,7 +70,7 @@ class FakeOpenML:
             }
             return json.dumps({"data_set_description": description}).encode()
         if path == "api/v1/json/data/features/3":
-            features = [self.feature(j, *item) for j, item in enumerate(KINDS.items())]
+            features = [self.feature(j, name) for j, name in enumerate(COLUMNS)]
             return json.dumps({"data_features": {"feature": features}}).encode()
         if path == "api/v1/json/data/qualities/3":
             qualities = [{"name": "NumberOfInstances", "value": "5"}]
@@ -80,11 +79,11 @@ class FakeOpenML:
         return self.content
 
     @staticmethod
-    def feature(j, name, kind):
+    def feature(j, name):
         return {
             "index": str(j),
             "name": name,
-            "data_type": kind,
+            "data_type": "numeric" if name in NUMBERS else "nominal",
             "is_target": str(name == "class").lower(),
             "is_ignore": str(name == "secret").lower(),
             "is_row_identifier": str(name == "id").lower(),
@@ -145,7 +144,6 @@ def test_a_table_is_what_openml_says(source):
 
 def test_a_table_has_the_fingerprint_that_our_own_reader_gave_it(fake, source):
     fake.content = fake.content.replace(b"50 %", b"50")
-    fake.md5 = hashlib.md5(fake.content).hexdigest()  # noqa: S324 - as OpenML has it
     assert source.load("kr-vs-kp").fingerprint[:16] == "deab53222696d0b2"
 
 
@@ -176,14 +174,13 @@ def test_a_damaged_file_of_the_cache_is_fetched_again(source, fake, tmp_path):
         ({"error": URLError("no route to host")}, "connect to the network, or name a folder"),
         ({"error": HTTPError("http://x", 503, "busy", None, None)}, "HTTP Error 503: busy"),
         ({"error": HTTPError("http://x", 412, "unknown", None, None)}, "data_id 3 not found"),
-        ({"md5": "0" * 32}, "md5 checksum"),
-        ({"content": b"<html>moved</html>", "md5": None}, "cannot be read"),
+        ({"wrong_md5": "0" * 32}, "md5 checksum"),
+        ({"content": b"<html>moved</html>"}, "cannot be read"),
     ],
 )
 def test_what_cannot_be_had_gives_one_clear_line(fake, source, changes, said):
     for name, value in changes.items():
         setattr(fake, name, value)
-    fake.md5 = fake.md5 or hashlib.md5(fake.content).hexdigest()  # noqa: S324 - as OpenML has it
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         assert said in complaint(source)

@@ -34,7 +34,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_folder_lists_its_tables(folder):
+def test_a_folder_lists_its_tables_but_not_files_on_their_way(folder):
+    for name in (".b.1f.part.csv", "._a.csv"):
+        (folder / name).write_text("size,target\n1,x\n2,y\n3,x\n")
     assert FolderSource(folder).names() == ["codes", "more", "zipped"]
 
 
@@ -44,6 +46,9 @@ def test_a_listed_table_is_read_to_the_letter(folder):
     assert table.X["zip"].tolist() == ["7", "8", "7", "NA"]
     assert table.categorical == ("zip",)
     assert table.X["size"].isna().sum() == 1
+    frame = table.X.assign(y=table.y)
+    by_hand = make_table("codes", frame, "y", categorical=["zip"])
+    assert table.fingerprint == by_hand.fingerprint
 
 
 def test_other_tables_are_read_like_any_file(folder):
@@ -131,26 +136,28 @@ def test_a_schema_that_cannot_be_read_is_said(folder, text, said):
     assert str(folder / "schema.json") in str(caught.value)
 
 
-def test_a_folder_that_is_none_is_said(tmp_path):
-    with pytest.raises(CoCoError, match="there is no folder"):
-        FolderSource(tmp_path / "nowhere")
-    with pytest.raises(CoCoError, match="has no tables; they end in"):
-        FolderSource(tmp_path)
-
-
-def test_one_name_for_two_files_is_said(folder):
-    (folder / "codes.tsv").write_text("a\tb\n")
-    with pytest.raises(CoCoError, match="several tables named 'codes'"):
-        FolderSource(folder)
-
-
-def test_unknown_names_are_guessed(folder):
-    with pytest.raises(CoCoError, match="no table 'code'; did you mean 'codes'"):
-        FolderSource(folder).load("code")
-    with pytest.raises(CoCoError, match="did you mean 'digits'"):
-        BundledSource().load("digit")
-    with pytest.raises(CoCoError, match="no table 'x'"):
-        FileSource(folder / "codes.csv", "target").load("x")
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (lambda folder: FolderSource(folder / "nowhere"), "there is no folder"),
+        (lambda folder: (folder / "empty").mkdir() or FolderSource(folder / "empty"), "no tables"),
+        (
+            lambda folder: (folder / "codes.tsv").write_text("a") and FolderSource(folder),
+            "several tables named 'codes'",
+        ),
+        (lambda folder: FolderSource(folder).load("code"), "no table 'code'; did you mean 'codes'"),
+        (lambda _: BundledSource().load("digit"), "did you mean 'digits'"),
+        (lambda folder: FileSource(folder / "codes.csv", "zip").load("x"), "no table 'x'"),
+        (lambda folder: FileSource(folder / "nothing.csv", "zip"), "there is no file"),
+        (lambda _: load_source("openml-cc81"), "did you mean 'openml-cc18'"),
+        (lambda _: load_source("somewhere"), "say 'folder:PATH', 'file:PATH#TARGET'"),
+        (lambda _: load_source("folder:"), "is not a source"),
+        (lambda _: load_source("file:table.csv"), "say file:table.csv#TARGET"),
+    ],
+)
+def test_what_is_not_there_is_said(folder, source, said):
+    with pytest.raises(CoCoError, match=said):
+        source(folder)
 
 
 def test_a_table_without_target_is_to_be_listed(folder):
@@ -159,16 +166,6 @@ def test_a_table_without_target_is_to_be_listed(folder):
     said = f"plain has no column 'target'; say which one has its classes in {folder}/schema.json: "
     with pytest.raises(CoCoError, match=re.escape(said + shape)):
         FolderSource(folder).load("plain")
-
-
-def test_a_file_is_a_source_of_one(folder):
-    source = FileSource(folder / "zipped.csv.gz", "target", categorical=["x"])
-    assert source.names() == ["zipped"]
-    table = source.load("zipped")
-    assert table.X["x"].tolist() == ["1.5", "2.5", "3.5"]
-    assert table.categorical == ("x",)
-    with pytest.raises(CoCoError, match="there is no file"):
-        FileSource(folder / "nothing.csv", "target")
 
 
 @pytest.mark.parametrize(
@@ -193,28 +190,6 @@ def test_sources_are_named_in_text(folder):
     assert load_source(f"file:{folder}/zipped.csv.gz#target").load("zipped").n_rows == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("openml-cc81", "did you mean 'openml-cc18'"),
-        ("somewhere", "say 'folder:PATH', 'file:PATH#TARGET'"),
-        ("folder:", "is not a source"),
-        ("file:table.csv", "say file:table.csv#TARGET"),
-    ],
-)
-def test_a_text_that_names_no_source_is_said(text, said):
-    with pytest.raises(CoCoError, match=said):
-        load_source(text)
-
-
-def test_categories_are_read_alike_from_folder_and_frame(folder):
-    frame = pd.DataFrame(
-        {"zip": ["7", "8", "7", "NA"], "size": [1, 2, None, 4], "y": ["None", "a", "None", "a"]}
-    )
-    by_hand = make_table("codes", frame, "y", categorical=["zip"])
-    assert FolderSource(folder).load("codes").fingerprint == by_hand.fingerprint
-
-
 def test_rows_without_a_class_are_left_out_and_counted(tmp_path):
     path = tmp_path / "gaps.csv"
     path.write_text("a,target\n1,x\n2,\n3,y\n4,x\n5,?\n")
@@ -228,9 +203,3 @@ def test_a_table_that_is_read_to_the_letter_has_a_class_in_every_row(tmp_path):
     (tmp_path / "schema.json").write_text('{"gaps": {"categorical": []}}')
     (check,) = check_tables(load_source(f"folder:{tmp_path}"))
     assert "has no class in 1 of 4 rows" in check.problem
-
-
-def test_files_on_their_way_are_no_tables_of_a_folder(tmp_path):
-    for name in ("a.csv", ".b.1f.part.csv", "._a.csv"):
-        (tmp_path / name).write_text("size,target\n1,x\n2,y\n3,x\n")
-    assert FolderSource(tmp_path).names() == ["a"]

@@ -1,4 +1,4 @@
-"""A table and its fingerprint."""
+"""A table, its fingerprint, and the columns that only name or count its rows."""
 
 import numpy as np
 import pandas as pd
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cocoloss.exceptions import CoCoError
 from cocoloss.tables import Table, make_table, read_table, write_table
+from cocoloss.tables.table import find_counters, find_identifiers
 
 FRAME = pd.DataFrame(
     {
@@ -24,13 +25,6 @@ def fingerprint(frame, **options):
     return make_table("t", frame, "kind", **options).fingerprint
 
 
-def test_sizes_and_ratio():
-    table = make_table("t", FRAME[:3], "kind")
-    assert (table.n_rows, table.n_features, table.n_classes) == (3, 4, 2)
-    assert table.class_ratio == 2
-    assert table.class_counts.to_dict() == {"a": 2, "b": 1}
-
-
 def test_listed_columns_become_unordered_categories():
     ordered = pd.Categorical([1, 2, 3, 1], categories=[3, 1, 2], ordered=True)
     table = make_table("t", FRAME.assign(rank=ordered), "kind", categorical=["rank", "count"])
@@ -41,15 +35,18 @@ def test_listed_columns_become_unordered_categories():
     assert not make_table("t", FRAME.assign(rank=ordered), "kind").X["rank"].cat.ordered
 
 
-def test_errors_name_the_table():
-    with pytest.raises(CoCoError, match="toy: there is no column 'kin'; did you mean 'kind'"):
-        make_table("toy", FRAME, "kin")
-    with pytest.raises(CoCoError, match="toy: there is no column 'citi' to be categorical"):
-        make_table("toy", FRAME, "kind", categorical=["citi"])
-    with pytest.raises(CoCoError, match="toy: 4 rows of features, 3 classes"):
-        Table("toy", FRAME, FRAME["kind"][:3])
-    with pytest.raises(CoCoError, match="no class"):
-        Table("toy", FRAME, FRAME["city"])
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: make_table("toy", FRAME, "kin"), "no column 'kin'; did you mean 'kind'"),
+        (lambda: make_table("toy", FRAME, "kind", categorical=["x"]), "'x' to be categorical"),
+        (lambda: Table("toy", FRAME, FRAME["kind"][:3]), "4 rows of features, 3 classes"),
+        (lambda: Table("toy", FRAME, FRAME["city"]), "some rows have no class"),
+    ],
+)
+def test_errors_name_the_table(make, said):
+    with pytest.raises(CoCoError, match=f"toy: .*{said}"):
+        make()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv.gz", ".parquet"])
@@ -125,8 +122,53 @@ def test_the_fingerprint_is_pinned():
 
 
 def test_rows_are_taken_by_position():
-    table = make_table("t", FRAME, "kind")
-    taken = table.rows([3, 0])
+    taken = make_table("t", FRAME, "kind").rows([3, 0])
     assert taken.X["count"].tolist() == [4, 1]
     assert taken.y.tolist() == ["b", "a"]
-    assert taken.name == "t"
+
+
+DIFFERENT = [7, 8, 9, 10]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "found"),
+    [
+        *((name, DIFFERENT, True) for name in ("id", "Kunden-Nr", "customerId", "CustomerID")),
+        *((name, DIFFERENT, True) for name in ("row no.", "KEY_1", "order_number")),
+        *((name, DIFFERENT, False) for name in ("width", "Idee", "nose", "encoded", "42")),
+        ("id", [7.0, np.nan, 9.0, 10.0], True),
+        ("id", pd.array([7, None, 9, 10], dtype="Int64"), True),
+        *(("id", values, False) for values in ([7, 7, 9, 10], [7.5, 8, 9, 10], list("abcd"))),
+        *(("id", values, False) for values in ([True, False, True, True], [np.nan] * 4)),
+    ],
+)
+def test_whole_numbers_that_differ_under_the_name_of_an_identifier_are_found(name, values, found):
+    assert find_identifiers(pd.DataFrame({name: values})) == [name] * found
+
+
+COUNTED = np.arange(12)
+
+
+@pytest.mark.parametrize("name", ["Unnamed: 0", "column_1", "row", "day"])
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        *((COUNTED + first, True) for first in (0, 1)),
+        (COUNTED.astype(float), True),
+        (pd.array(COUNTED, dtype="Int64"), True),
+        (COUNTED + 2, False),
+        ([*range(11), 12], False),
+        ([*range(11), None], False),
+        (COUNTED[::-1], False),
+        (COUNTED + 0.5, False),
+        ([str(i) for i in range(12)], False),
+    ],
+)
+def test_columns_that_count_the_rows_are_found(name, values, found):
+    assert find_counters(pd.DataFrame({name: values})) == [name] * found
+
+
+def test_few_rows_may_be_counted_by_chance_unless_the_column_has_no_name():
+    frame = pd.DataFrame({"Unnamed: 0": [0, 1, 2], "size": [1, 2, 3]})
+    assert find_counters(frame) == ["Unnamed: 0"]
+    assert find_counters(frame[:2]) == []

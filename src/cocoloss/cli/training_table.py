@@ -127,7 +127,7 @@ class TrainingFile:
     def _counters(self, frame: "pd.DataFrame", X: "pd.DataFrame") -> list[str]:
         """Return the columns that only count the rows, and say that they are left out."""
         from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-        from cocoloss.tables.identifiers import find_counters  # noqa: PLC0415
+        from cocoloss.tables.table import find_counters  # noqa: PLC0415
 
         counters = [name for name in find_counters(frame) if name in X and name not in self.use]
         if counters and len(counters) == len(X.columns):
@@ -144,7 +144,7 @@ class TrainingFile:
 
 
 def _note_codes_and_identifiers(X: "pd.DataFrame", codes: Sequence[str]) -> None:
-    from cocoloss.tables.identifiers import find_identifiers  # noqa: PLC0415 - heavy
+    from cocoloss.tables.table import find_identifiers  # noqa: PLC0415 - heavy
 
     if codes:
         note(

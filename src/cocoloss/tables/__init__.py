@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from cocoloss._late import late_names
 
 if TYPE_CHECKING:
-    from cocoloss.tables.formats import check_suffix
     from cocoloss.tables.sources import (
         BundledSource,
         FileSource,
@@ -24,18 +23,15 @@ if TYPE_CHECKING:
         suite_entries,
     )
     from cocoloss.tables.splits import Fold, cap_rows, named_seed, stratified_folds
-    from cocoloss.tables.table import Table, make_table
+    from cocoloss.tables.table import Table, make_table, split_target
     from cocoloss.tables.table_file import (
         TableFile,
-        Writing,
-        find_writing,
         iter_columns,
         iter_tables,
         open_table,
         read_table,
-        write_table,
     )
-    from cocoloss.tables.target import split_target
+    from cocoloss.tables.writing import write_table
 
 __all__ = [
     "BundledSource",
@@ -48,11 +44,8 @@ __all__ = [
     "Table",
     "TableCheck",
     "TableFile",
-    "Writing",
     "cap_rows",
-    "check_suffix",
     "check_tables",
-    "find_writing",
     "iter_columns",
     "iter_tables",
     "load_source",
@@ -69,7 +62,6 @@ __all__ = [
 __getattr__, __dir__ = late_names(
     __name__,
     {
-        "cocoloss.tables.formats": ["check_suffix"],
         "cocoloss.tables.sources": [
             "BundledSource",
             "FileSource",
@@ -83,17 +75,14 @@ __getattr__, __dir__ = late_names(
             "suite_entries",
         ],
         "cocoloss.tables.splits": ["Fold", "cap_rows", "named_seed", "stratified_folds"],
-        "cocoloss.tables.table": ["Table", "make_table"],
+        "cocoloss.tables.table": ["Table", "make_table", "split_target"],
         "cocoloss.tables.table_file": [
             "TableFile",
-            "Writing",
-            "find_writing",
             "iter_columns",
             "iter_tables",
             "open_table",
             "read_table",
-            "write_table",
         ],
-        "cocoloss.tables.target": ["split_target"],
+        "cocoloss.tables.writing": ["write_table"],
     },
 )

@@ -5,6 +5,7 @@ are cut short, and takes 7.730 beside decimal commas for a fraction.
 """
 
 import csv
+import os
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ from cocoloss.number_text import (
 )
 from cocoloss.tables.dialect import WHITESPACE, Dialect, check_widths, iter_rows
 from cocoloss.tables.formats import BLOCK, TextSource
+from cocoloss.tables.writing import write_delimited
 
 MOST_CELLS = 1 << 22  # in a chunk: 32 MB of numbers, however wide the table
 EXACT = 2**53  # below it, float64 has every integer
@@ -44,21 +46,13 @@ TRUTHS = {"true": True, "false": False}
 
 
 class ThousandsWarning(UserWarning):
-    """Columns in which points were taken for thousands, because the file has decimal commas.
-
-    Attributes
-    ----------
-    what : str
-        Which columns.
-    about : str
-        "thousands".
-    """
+    """Columns in which points were taken for thousands, because the file has decimal commas."""
 
     about = "thousands"
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}. Say decimal='.' if they are decimal points")
-        self.what = what
+        self.what = what  # which columns, for those who have another remedy at hand
 
 
 @dataclass(frozen=True)
@@ -112,8 +106,7 @@ class DelimitedFile:
         except pd.errors.DtypeWarning:
             # A column changed its type on the way: read again, a column at once, for more memory.
             frame = self._parse(low_memory=False)
-        self._check_has_rows(frame)
-        self._check_short_rows(len(frame), gaps_at_end=_has_gaps_at_end(frame))
+        self._check_rows(len(frame), gaps_at_end=_has_gaps_at_end(frame))
         return _with_booleans(self._with_thousands(frame))
 
     def chunks(
@@ -136,10 +129,26 @@ class DelimitedFile:
         chunks = self._parsed_chunks(rows, usecols=names, dtype=str, na_values=[])
         return (chunk[names].reset_index(drop=True) for chunk in chunks)
 
+    def write(self, frames: Any, path: str | os.PathLike[str]) -> int:
+        """Write a table as this file is written; gaps are the first mark of one, if not empty."""
+        with self._open() as source:
+            encoding = source.find_encoding()
+        return write_delimited(
+            frames,
+            path,
+            " " if self.dialect.separator == WHITESPACE else self.dialect.separator,
+            encoding=encoding,
+            header=self.dialect.header,
+            decimal=self.decimal or DOT,
+            na_rep="" if "" in self.missing else next(iter(self.missing), ""),
+        )
+
     def _columns(self) -> Iterator[tuple[str, list[str]]]:
-        for name, cells in self.dialect.columns(self.missing):
+        """Give each column that is not text, with those cells of the sample that are no gaps."""
+        for j, name in enumerate(self.column_names):
             if name not in self.text:
-                yield name, cells
+                cells = (row[j].strip() for row in self.dialect.sample)
+                yield name, [cell for cell in cells if cell not in self.missing]
 
     def _open(self) -> TextSource:
         return TextSource(self.path, self.encoding, returns=self.dialect.returns)
@@ -182,7 +191,8 @@ class DelimitedFile:
             others["usecols"] = [*wanted, self.column_names[-1]]
         chunks = self._parsed_chunks(rows, **others)
         first = next(chunks)
-        self._check_has_rows(first)
+        if first.empty:
+            self._check_rows(0, gaps_at_end=False)
         kinds = kinds_of(self._with_thousands(first[wanted]))
         goes_on = len(first) == rows
         if goes_on:
@@ -204,7 +214,7 @@ class DelimitedFile:
             typed = with_kinds(chunk[wanted], kinds, n_read, self.path, self.decimal, lenient)
             yield typed.reset_index(drop=True)
             n_read += len(chunk)
-        self._check_short_rows(n_read, gaps_at_end=gaps_at_end)
+        self._check_rows(n_read, gaps_at_end=gaps_at_end)
 
     def _with_thousands(self, frame: Any) -> Any:
         """Return a frame in which text that is numbers with decimal commas is numbers."""
@@ -246,16 +256,14 @@ class DelimitedFile:
                 self._refuse_uneven_row()
             raise CoCoError(f"{self.path} cannot be read as a table: {reason}") from error
 
-    def _check_has_rows(self, frame: Any) -> None:
-        if frame.empty:
-            raise CoCoError(f"{self.path} has a header but no rows")
-
-    def _check_short_rows(self, n_rows: int, *, gaps_at_end: bool) -> None:
-        """Look for rows that are cut short, which pandas fills with gaps.
+    def _check_rows(self, n_rows: int, *, gaps_at_end: bool) -> None:
+        """Look for rows that are cut short, which pandas fills with gaps, or no rows at all.
 
         Such a row has a gap in the last column. Only then, and only beyond the sample, which was
         looked at already, are the separators counted; and the rows only if that is not enough.
         """
+        if n_rows == 0:
+            raise CoCoError(f"{self.path} has a header but no rows")
         n_columns = len(self.column_names)
         if not gaps_at_end or self.dialect.sample_is_complete or n_columns == 1:
             return
@@ -315,13 +323,7 @@ def check_decimal(decimal: str | None) -> str | None:
 
 
 def kinds_of(frame: Any) -> dict[str, str]:
-    """Return the kind of each column of a chunk.
-
-    Examples
-    --------
-    >>> kinds_of(pd.DataFrame({"a": [1], "b": [None], "c": [True], "d": ["x"]}))
-    {'a': 'number', 'b': 'text', 'c': 'boolean', 'd': 'text'}
-    """
+    """Return the kind of each column of a chunk."""
     return {name: _kind_of(frame, name, dtype) for name, dtype in frame.dtypes.items()}
 
 
@@ -335,46 +337,33 @@ def with_kinds(
 ) -> Any:
     """Return a chunk with the types of its kinds: float64, boolean, or as it is.
 
-    Whole numbers become float64 too, since a later chunk may have gaps or fractions in them.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        The chunk.
-    kinds : dict
-        What :func:`kinds_of` found in the first chunk. Other columns are left alone.
-    n_before : int
-        Number of rows before this chunk, for the message.
-    path : object
-        Name of the file, for the message.
-    decimal : {".", ","}, optional
-        The decimal mark of numbers among text, a point by default.
-    lenient : collection of str
-        Columns of numbers that are left as they are where other text is among them.
-
-    Raises
-    ------
-    CoCoError
-        If another column of numbers, or one of true and false, holds something else from here on.
-
-    Examples
-    --------
-    >>> chunk = pd.DataFrame({"a": [1, 2]})
-    >>> with_kinds(chunk, {"a": "number"}, 0, "a.csv")["a"].tolist()
-    [1.0, 2.0]
+    Whole numbers become float64 too, since a later chunk may have gaps or fractions in them. What
+    is no number, or neither true nor false, is an error that names the row; but among numbers of
+    ``lenient`` columns, which then stay as they are.
     """
     if set(kinds.values()) == {NUMBER} and all(map(_is_numpy_number, set(frame.dtypes))):
         return frame.astype(np.float64)  # in one go: a table may be wide
     changed = {}
     for name, dtype in frame.dtypes.items():
-        if kinds.get(name) == NUMBER and dtype != np.float64:
-            try:
-                changed[name] = _numbers(frame[name], n_before, path, decimal)
-            except CoCoError:
-                if name not in lenient:
-                    raise
-        elif kinds.get(name) == BOOLEAN and dtype != "boolean":
-            changed[name] = _booleans(frame[name], n_before, path)
+        column, kind = frame[name], kinds.get(name)
+        if kind == NUMBER and dtype != np.float64:
+            found, known = _numbers(column, decimal)
+        elif kind == BOOLEAN and dtype != "boolean":
+            truths = column.map(lambda v: TRUTHS.get(str(v).lower()), na_action="ignore")
+            found, known = truths, column.notna()
+        else:
+            continue
+        stray = (found.isna() & known).to_numpy()
+        if not stray.any():
+            changed[name] = found.astype("float64" if kind == NUMBER else "boolean")
+        elif kind == BOOLEAN or name not in lenient:
+            position = int(stray.argmax())
+            before = "numbers" if kind == NUMBER else "true and false"
+            raise CoCoError(
+                f"{path}, row {n_before + position + 1} below the header: column {name!r} holds "
+                f"{str(column.iloc[position])!r}, but {before} up to there; mend the cell or "
+                f"empty it"
+            )
     return frame.assign(**changed) if changed else frame
 
 
@@ -409,39 +398,17 @@ def _kind_of(frame: Any, name: str, dtype: Any) -> str:
     return TEXT if types.is_string_dtype(dtype) else OTHER
 
 
-def _numbers(column: Any, n_before: int, path: object, decimal: str | None) -> Any:
+def _numbers(column: Any, decimal: str | None) -> tuple[Any, Any]:
+    """Return a column as numbers, NaN where it holds none, and which cells are no gaps."""
     if types.is_bool_dtype(column.dtype):
-        raise _surprise(column, 0, "numbers", n_before, path)
+        return pd.Series(np.nan, column.index), column.notna()
     if types.is_numeric_dtype(column.dtype):
-        return column.astype("float64")
+        return column, column.notna()
     if decimal == COMMA:
         codes, values = pd.factorize(column)
-        numbers = pd.Series(_at(parse_numbers(values, WITH_COMMA), codes), column.index)
-        column = column.mask(column.map(_is_gap))
-    else:
-        numbers = pd.to_numeric(column.astype(str).where(column.notna()), errors="coerce")
-    _check_all_found(numbers, column, "numbers", n_before, path)
-    return numbers.astype("float64")
-
-
-def _booleans(column: Any, n_before: int, path: object) -> Any:
-    found = column.map(lambda value: TRUTHS.get(str(value).lower()), na_action="ignore")
-    _check_all_found(found, column, "true and false", n_before, path)
-    return found.astype("boolean")
-
-
-def _check_all_found(found: Any, column: Any, before: str, n_before: int, path: object) -> None:
-    stray = (found.isna() & column.notna()).to_numpy()
-    if stray.any():
-        raise _surprise(column, int(stray.argmax()), before, n_before, path)
-
-
-def _surprise(column: Any, position: int, before: str, n_before: int, path: object) -> CoCoError:
-    row = n_before + position + 1
-    return CoCoError(
-        f"{path}, row {row} below the header: column {column.name!r} holds "
-        f"{str(column.iloc[position])!r}, but {before} up to there; mend the cell or empty it"
-    )
+        numbers = _at(parse_numbers(values, WITH_COMMA), codes)
+        return pd.Series(numbers, column.index), ~(column.isna() | column.map(_is_gap))
+    return pd.to_numeric(column.astype(str).where(column.notna()), errors="coerce"), column.notna()
 
 
 def _comma_numbers(frame: Any, text: Collection[str]) -> tuple[dict[str, Any], list[str]]:

@@ -9,7 +9,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -51,42 +51,16 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Dialect:
-    r"""How a delimited file is written.
+    """How a delimited file is written."""
 
-    Attributes
-    ----------
-    separator : str
-        One character, or ``\s+`` for white space of any length.
-    names : tuple of str
-        The columns.
-    header : bool
-        Whether the first row holds the names.
-    skip_spaces : bool
-        Whether every separator is followed by spaces that mean nothing.
-    returns : bool
-        Whether lines end in ``\r`` alone.
-    may_have_commas : bool
-        Whether a cell may hold a comma.
-    sample : list of list of str
-        The cells of the first rows below the header.
-    sample_is_complete : bool
-        Whether these are all rows of the file.
-    """
-
-    separator: str
+    separator: str  # one character, or WHITESPACE
     names: tuple[str, ...]
-    header: bool
-    skip_spaces: bool
-    returns: bool
-    may_have_commas: bool
-    sample: list[list[str]] = field(repr=False, compare=False)
-    sample_is_complete: bool
-
-    def columns(self, missing: Collection[str]) -> Iterator[tuple[str, list[str]]]:
-        """Give each column with those of its cells in the sample that hold something."""
-        for j, name in enumerate(self.names):
-            cells = (row[j].strip() for row in self.sample)
-            yield name, [cell for cell in cells if cell not in missing]
+    header: bool  # whether the first row holds the names
+    skip_spaces: bool  # whether every separator is followed by spaces that mean nothing
+    returns: bool  # whether lines end in a carriage return alone
+    may_have_commas: bool  # whether a cell may hold a comma
+    sample: list[list[str]] = field(repr=False, compare=False)  # the first rows below the header
+    sample_is_complete: bool  # whether these are all rows of the file
 
 
 def read_sample(source: TextSource) -> Sample:
@@ -106,27 +80,9 @@ def read_sample(source: TextSource) -> Sample:
 def find_dialect(
     path: object, sample: Sample, *, separator: str | None = None, header: bool | str = "auto"
 ) -> Dialect:
-    r"""Find how a file is written from its beginning.
+    """Find how a file is written from its beginning, or say why it is no table.
 
-    Parameters
-    ----------
-    path : object
-        Its name, for the messages.
-    sample : Sample
-        The beginning of the file. If that is not all of it, its last row is left out.
-    separator, header
-        What the user knows; see :func:`cocoloss.tables.open_table`.
-
-    Raises
-    ------
-    CoCoError
-        If it is no table, or its header cannot be used, or a row has more or fewer cells.
-
-    Examples
-    --------
-    >>> found = find_dialect("a.csv", Sample('a;b\n1,5;"x;y"\n2,5;z\n', is_complete=True))
-    >>> found.separator, found.names
-    (';', ('a', 'b'))
+    The path is for the messages; separator and header are what the user knows of them.
     """
     if separator is None:
         separator = _find_separator(path, sample)
@@ -155,14 +111,9 @@ def find_dialect(
 
 
 def iter_rows(lines: Iterable[str], separator: str, *, skip_spaces: bool = False) -> Iterator[Row]:
-    r"""Give the rows of a delimited text one by one, empty lines left out.
+    """Give the rows of a delimited text one by one, empty lines left out.
 
     Slow, but each row has its line in the file.
-
-    Examples
-    --------
-    >>> [row.cells for row in iter_rows(['a,"b\n', 'c"\n', '\n', '1,2\n'], ",")]
-    [['a', 'b\nc'], ['1', '2']]
     """
     if separator == WHITESPACE:
         for number, line in enumerate(lines, start=1):
@@ -197,16 +148,12 @@ def check_distinct(path: object, names: list[str]) -> None:
         raise CoCoError(f"{path} has several columns named {listed(repeated)}; rename them")
 
 
-class _Score(NamedTuple):
-    """How well a separator fits; the larger the better, from left to right."""
+def _score(sample: Sample, separator: str) -> tuple[float, ...] | None:
+    """Say how well a separator fits; the larger the better, from left to right.
 
-    header_fits: bool
-    evenness: float
-    clean: float
-    width: int
-
-
-def _score(sample: Sample, separator: str) -> _Score | None:
+    Whether the first row has the usual width, how many rows do, how many cells could not be cut
+    further, and the width.
+    """
     rows = _sample_rows(sample, separator, skip_spaces=True)
     if not rows:
         return None
@@ -217,7 +164,7 @@ def _score(sample: Sample, separator: str) -> _Score | None:
         return None
     cells = [cell for row in rows for cell in row.cells]
     clean = sum(_is_clean(cell, separator) for cell in cells) / len(cells)
-    return _Score(len(rows[0].cells) == width, widths[width] / len(rows), clean, width)
+    return len(rows[0].cells) == width, widths[width] / len(rows), clean, width
 
 
 def _is_clean(cell: str, separator: str) -> bool:

@@ -11,7 +11,6 @@ import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from cocoloss._checks import did_you_mean
@@ -34,9 +33,10 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
-    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF8: "utf-8-sig",
 }
 # Windows-1252, the five bytes it leaves out read as latin-1 has them: every byte is a character.
+WINDOWS = "cp1252"
 WESTERN = "".join(bytes([b]).decode("cp1252", errors="ignore") or chr(b) for b in range(256))
 EXCEL_HINT = re.compile(rb'\A"?sep=.?"?[;,\t]*(\r?\n|\r)', re.IGNORECASE)
 
@@ -47,17 +47,10 @@ NOT_TABLES = [
     (b"BZh", "packed by bzip2; unpack it first, or pack it with gzip"),
     (b"\xfd7zXZ\x00", "packed by xz; unpack it first, or pack it with gzip"),
     (b"\x28\xb5\x2f\xfd", "packed by zstd; unpack it first, or pack it with gzip"),
-    (b"7z\xbc\xaf", "a 7z archive; unpack it first"),
-    (b"Rar!", "a rar archive; unpack it first"),
     (b"ARROW1", "a Feather (Arrow) file; save it as Parquet or CSV"),
-    (b"FEA1", "a Feather file; save it as Parquet or CSV"),
     (b"SQLite format 3\x00", "an SQLite database; export the table as CSV"),
-    (b"\x89HDF", "an HDF5 file; save the table as Parquet or CSV"),
-    (b"\x93NUMPY", "a numpy array; save it as CSV, with the names of its columns"),
     (b"%PDF", "a PDF document"),
     (b"\x89PNG", "a picture"),
-    (b"\xff\xd8\xff", "a picture"),
-    (b"GIF8", "a picture"),
 ]
 PICKLE = re.compile(rb"\x80[\x02-\x05]")
 ZIPPED = b"PK\x03\x04"
@@ -87,63 +80,18 @@ def check_is_file(path: str | os.PathLike[str]) -> Path:
     raise CoCoError(f"there is no file {path}, and no folder {path.parent}")
 
 
-def check_suffix(path: str | os.PathLike[str]) -> tuple[str, bool]:
-    """Return the suffix of a file to write and whether to pack it; long work asks beforehand.
-
-    Examples
-    --------
-    >>> check_suffix("predictions.csv.gz")
-    ('.csv', True)
-    """
-    suffix, gzipped = suffix_of(path)
-    kind = SUFFIXES.get(suffix)
-    if kind == DELIMITED or (kind == PARQUET and not gzipped):
-        return suffix, gzipped
-    known = ".csv, .tsv, .txt, .csv.gz, .parquet"
-    raise CoCoError(f"cannot tell the format of {path} from its name; end it in one of {known}")
-
-
 def suffix_of(path: str | os.PathLike[str]) -> tuple[str, bool]:
-    """Return the suffix of a table's name in lower case, and whether ``.gz`` follows it.
-
-    Examples
-    --------
-    >>> suffix_of("a.TSV.gz")
-    ('.tsv', True)
-    """
+    """Return the suffix of a table's name in lower case, and whether ``.gz`` follows it."""
     path = Path(path)
     gzipped = path.suffix.lower() == ".gz"
     return Path(path.stem if gzipped else path.name).suffix.lower(), gzipped
 
 
 def find_format(source: "TextSource", encoding: str | None = None) -> str:
-    r"""Say what a file is, from its first bytes, and from its suffix where they are silent.
+    """Say whether a file is delimited text, Parquet or ARFF; if it is none, the error says what.
 
-    Parameters
-    ----------
-    source : TextSource
-        The file, just opened.
-    encoding : str, optional
-        Of text, where the user knows it; its NUL bytes are then no sign of binary data.
-
-    Returns
-    -------
-    {"delimited", "parquet", "arff"}
-
-    Raises
-    ------
-    CoCoError
-        If it is none of the three; the message says what it is.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "a.txt"
-    ...     _ = path.write_text("% by hand\n@RELATION a\n")
-    ...     with TextSource(path) as source:
-    ...         find_format(source)
-    'arff'
+    The first bytes decide, and the suffix where they are silent. NUL bytes are a sign of binary
+    data unless the user has named an encoding.
     """
     head, path = source.head, source.path
     if not head.strip():
@@ -161,6 +109,18 @@ def find_format(source: "TextSource", encoding: str | None = None) -> str:
     if by_suffix == PARQUET:
         raise CoCoError(f"{path} has the name of a Parquet file, but is none; fetch it again")
     return by_suffix
+
+
+def import_pyarrow(path: object) -> Any:
+    """Return pyarrow with its Parquet half, or say how to get it."""
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - an extra, and slow to import
+        import pyarrow.parquet  # noqa: PLC0415 - the same
+    except ImportError:
+        raise CoCoError(
+            f"{path}: Parquet needs pyarrow; run pip install 'cocoloss[parquet]'"
+        ) from None
+    return pa
 
 
 def _is_arff(head: bytes) -> bool:
@@ -206,37 +166,14 @@ def _refuse_other_text(head: bytes, path: Path) -> None:
 class TextSource:
     r"""A file as a stream of UTF-8 without a byte order mark, its line ends as they are.
 
-    A first line ``sep=;``, which names the separator for Excel, is given as an empty one. pandas' C
+    A first line ``sep=;``, which names the separator for Excel, is given as an empty one. With
+    ``returns``, lines end in ``\r`` alone, as on old Macs, and are given with ``\n``. pandas' C
     parser takes bytes for UTF-8 as they are, which spares it decoding and encoding.
-
-    Parameters
-    ----------
-    path : Path
-        The file, packed by gzip or not.
-    encoding : str, optional
-        As Python names it. By default UTF-8 with or without a mark, UTF-16 with one, and else
-        Windows-1252.
-    returns : bool
-        Whether lines end in ``\r`` alone, as on old Macs; then they are given with ``\n``.
-
-    Attributes
-    ----------
-    head : bytes
-        The first bytes of the file, unpacked, in its own encoding.
-    gzipped : bool
-        Whether it is packed by gzip.
-
-    Raises
-    ------
-    CoCoError
-        Also from ``read``, if the bytes are damaged, have NUL bytes or another encoding.
     """
 
     def __init__(self, path: Path, encoding: str | None = None, *, returns: bool = False) -> None:
         self.path = path
-        self._encoding = encoding
         self._returns = returns
-        self._recoder: Recoder | None = None
         self._position = 0
         self._is_start = True
         try:
@@ -247,28 +184,25 @@ class TextSource:
         except OSError as error:
             raise _unreadable(path, error) from error
         self.gzipped = head.startswith(GZIP_MAGIC)
-        if self.gzipped:
-            self._file.seek(0)
-            self._unpacked = gzip.GzipFile(fileobj=self._file)
-            try:
+        try:
+            if self.gzipped:
+                self._file.seek(0)
+                self._unpacked = gzip.GzipFile(fileobj=self._file)
                 head = self._bytes(HEAD_BYTES)
-            except CoCoError:
-                self.close()
-                raise
-        self.head = self._pending = head
+            self._recoder = Recoder(head, encoding)
+        except CoCoError:
+            self.close()
+            raise
+        self.head = head  # unpacked, in the encoding of the file
+        self._pending = head.removeprefix(codecs.BOM_UTF8) if self._recoder.is_utf8 else head
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[str]:  # without which it is no file to pandas
         return self.lines()
 
     def close(self) -> None:
@@ -295,6 +229,12 @@ class TextSource:
         if rest:
             yield rest
 
+    def find_encoding(self) -> str:
+        """Read up to the first character beyond ASCII, and return the encoding of the file."""
+        while not self._recoder.is_sure and self.read(BLOCK):
+            pass
+        return self._recoder.name
+
     def _bytes(self, size: int) -> bytes:
         try:
             data: bytes = self._unpacked.read(size)
@@ -306,10 +246,6 @@ class TextSource:
         return data
 
     def _recode(self, data: bytes) -> bytes:
-        if self._recoder is None:
-            self._recoder = Recoder(data, self._encoding)
-            if self._recoder.is_utf8:
-                data = data.removeprefix(codecs.BOM_UTF8)
         try:
             text = self._recoder.recode(data, final=not data)
         except UnicodeError as error:
@@ -330,7 +266,7 @@ class TextSource:
         if isinstance(error, UnicodeDecodeError):
             byte = error.object[error.start]
             where = f": byte 0x{byte:02x} near position {self._position + error.start}"
-        name = getattr(error, "encoding", self._encoding)
+        name = getattr(error, "encoding", self._recoder.name)
         return f"{self.path} is not in {name} throughout{where}; name its encoding, such as latin-1"
 
 
@@ -339,36 +275,23 @@ class Recoder:
 
     Without a name it is UTF-8, or Windows-1252 if the first byte beyond ASCII does not begin a
     UTF-8 character. The two agree on ASCII, so the choice can wait for that byte wherever it is.
-
-    Parameters
-    ----------
-    start : bytes
-        The first block, whose byte order mark counts.
-    encoding : str, optional
-        As Python names it.
-
-    Examples
-    --------
-    >>> data = "Köln".encode("latin-1")
-    >>> Recoder(data).recode(data, final=True).decode()
-    'Köln'
     """
 
     def __init__(self, start: bytes, encoding: str | None = None) -> None:
         self._rest = b""
-        self._is_western = False
         if encoding is None:
             marks = (name for mark, name in BYTE_ORDER_MARKS.items() if start.startswith(mark))
             encoding = next(marks, None)
-        self.is_utf8 = encoding is None or _codec(encoding) in {"utf-8", "utf-8-sig"}
-        self._is_sure = self.is_utf8 and encoding is not None  # that it is not Windows-1252
-        self._decoder = None if self.is_utf8 else codecs.getincrementaldecoder(str(encoding))()
+        self.name = "utf-8" if encoding is None else _codec(encoding)
+        self.is_utf8 = self.name in {"utf-8", "utf-8-sig"}
+        self.is_sure = encoding is not None  # that it is not the other one of the two
+        self._decoder = None if self.is_utf8 else codecs.getincrementaldecoder(self.name)()
 
     def recode(self, data: bytes, *, final: bool) -> bytes:
         """Return a block as UTF-8; ``final`` says that nothing follows."""
         if self._decoder is not None:
             return self._decoder.decode(data, final).encode()
-        if self._is_western:
+        if self.name == WINDOWS:
             return _from_western(data).encode()
         if not self._rest and data.isascii():
             return data
@@ -376,23 +299,17 @@ class Recoder:
         try:
             _, used = codecs.utf_8_decode(data, "strict", final)
         except UnicodeDecodeError as error:
-            if self._is_sure or not data[: error.start].isascii():
+            if self.is_sure or not data[: error.start].isascii():
                 raise
-            self._is_western = True
+            self.name, self.is_sure = WINDOWS, True
             return _from_western(data).encode()
         self._rest = data[used:]
-        self._is_sure = self._is_sure or not data[:used].isascii()
+        self.is_sure = self.is_sure or not data[:used].isascii()
         return data[:used]
 
 
 def decoded(data: bytes) -> str:
-    r"""Return text that a file keeps as bytes: UTF-8, or else Windows-1252.
-
-    Examples
-    --------
-    >>> decoded("Köln".encode()), decoded("Köln".encode("latin-1"))
-    ('Köln', 'Köln')
-    """
+    """Return text that a file keeps as bytes: UTF-8, or else Windows-1252."""
     try:
         return data.decode()
     except UnicodeDecodeError:

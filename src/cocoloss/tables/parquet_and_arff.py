@@ -4,11 +4,11 @@ Both are extras; without one of them its files give one line that says how to ge
 """
 
 import csv
+import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
@@ -20,9 +20,12 @@ from pandas.api import types
 from cocoloss.exceptions import CoCoError
 from cocoloss.tables.delimited import EXACT, bounded, check_columns, kinds_of, with_kinds
 from cocoloss.tables.dialect import check_distinct
-from cocoloss.tables.formats import TextSource, decoded
+from cocoloss.tables.formats import ARFF, PARQUET, TextSource, decoded, import_pyarrow
+from cocoloss.tables.writing import write_parquet, write_table
 
 LONGEST_REASON = 200  # characters of what a library says
+# How liac-arff fails, beside its own exceptions.
+ARFF_FAILURES = (ArithmeticError, LookupError, StopIteration, TypeError, ValueError)
 _VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^,\s"'{}]+)\s*"""
 # liac-arff takes minutes to refuse a list of twenty values of which one has a space.
 _LIST = re.compile(rf"\{{\s*(?:{_VALUE})?(?:,\s*(?:{_VALUE})?)*\}}\s*")
@@ -32,11 +35,16 @@ _ATTRIBUTE = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class ParquetFile:
-    """A Parquet file; the contract is :class:`cocoloss.tables.TableFile`."""
+@dataclass(frozen=True, eq=False)
+class TypedFile:
+    """A file of a format with types; the contract is :class:`cocoloss.tables.TableFile`."""
 
     path: Path
+    format: str
+    column_names: tuple[str, ...]
+    # Gives frames of so many rows, or (None) one of all, of all columns or of some; ``exactly``
+    # keeps integers with gaps integers.
+    frames: Callable[..., Iterator[Any]]
     text: tuple[str, ...] = ()
     decimal = None
     codes = ()
@@ -44,25 +52,19 @@ class ParquetFile:
     def __post_init__(self) -> None:
         check_columns(self.path, self.text, self.column_names)
 
-    @cached_property
-    def column_names(self) -> tuple[str, ...]:
-        """The columns; an index that pandas saved is none of them."""
-        with self._opened() as file:
-            return tuple(_frame(file.schema_arrow.empty_table()).columns)
-
     def with_options(
         self,
         *,
         text: Collection[str] | None = None,
-        decimal: str | None = None,  # noqa: ARG002 - there is none in Parquet
+        decimal: str | None = None,  # noqa: ARG002 - there is none
     ) -> Self:
         """Return the same file, to be read otherwise."""
         return self if text is None else replace(self, text=tuple(text))
 
     def read(self) -> Any:
         """Return all rows."""
-        with self._opened() as file:
-            return _with_text(_frame(file.read()), self.text)
+        (frame,) = self.frames(None)
+        return _with_text(frame, self.text)
 
     def chunks(
         self,
@@ -71,7 +73,7 @@ class ParquetFile:
         columns: Collection[str] | None = None,
         lenient: Collection[str] = (),  # noqa: ARG002 - types are declared
     ) -> Iterator[Any]:
-        """Return chunks of so many rows; the categories are those of the chunk."""
+        """Return chunks of so many rows; the categories of Parquet are those of the chunk."""
         rows = bounded(rows, len(self.column_names))
         if columns is not None:
             columns = check_columns(self.path, columns, self.column_names)
@@ -81,116 +83,87 @@ class ParquetFile:
         """Return some columns in chunks, with the types of the file."""
         rows = bounded(rows, len(self.column_names))
         names = check_columns(self.path, columns, self.column_names)
-        return (_frame(batch, exactly=True)[names] for batch in self._batches(rows, names))
+        return (frame[names] for frame in self.frames(rows, names, exactly=True))
+
+    def write(self, frames: Any, path: str | os.PathLike[str]) -> int:
+        """Write a table as Parquet; beside ARFF, as its suffix says."""
+        return (write_parquet if self.format == PARQUET else write_table)(frames, path)
 
     def _typed_chunks(self, rows: int, columns: list[str] | None) -> Iterator[Any]:
         kinds: dict[str, str] | None = None
         n_read = 0
-        for batch in self._batches(rows, columns):
-            chunk = _frame(batch)
-            if columns is not None:
-                chunk = chunk[columns]  # pyarrow takes "a" for "a.b" as well
+        for frame in self.frames(rows, columns):
+            chunk = frame if columns is None else frame[columns]
             kinds = kinds_of(chunk) if kinds is None else kinds
             yield _with_text(with_kinds(chunk, kinds, n_read, self.path), self.text)
             n_read += len(chunk)
 
-    def _batches(self, rows: int, columns: list[str] | None) -> Iterator[Any]:
+
+def open_parquet(path: Path, text: tuple[str, ...]) -> TypedFile:
+    """Return a Parquet file; an index that pandas saved is no column of it."""
+
+    def frames(
+        rows: int | None, columns: list[str] | None = None, *, exactly: bool = False
+    ) -> Iterator[Any]:
         n_read = 0
-        with self._opened() as file:
+        with _opened_parquet(path) as file:
+            if rows is None:
+                yield _frame(file.read())
+                return
+            # pyarrow takes "a" for "a.b" as well.
             for batch in file.iter_batches(batch_size=rows, columns=columns):
-                yield batch
+                yield _frame(batch, exactly=exactly)
                 n_read += batch.num_rows
             if not n_read:
-                raise CoCoError(f"{self.path} is damaged: it has fewer rows than it says")
+                raise CoCoError(f"{path} is damaged: it has fewer rows than it says")
 
-    @contextmanager
-    def _opened(self) -> Iterator[Any]:
-        path = self.path
-        pa = import_pyarrow(path)
-        try:
-            with pa.parquet.ParquetFile(path) as file:
-                _check_shape(path, file)
-                yield file
-        except CoCoError:
-            raise
-        except (
-            pa.ArrowException,
-            OSError,
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-        ) as error:
-            # The latter where pandas' own notes inside the file are damaged.
-            raise CoCoError(
-                f"{path} is a damaged Parquet file: {_reason(error)}; fetch it again"
-            ) from error
+    with _opened_parquet(path) as file:
+        names = tuple(_frame(file.schema_arrow.empty_table()).columns)
+    return TypedFile(path, PARQUET, names, frames, text)
 
 
-@dataclass(frozen=True, eq=False)
-class ArffFile:
-    """An ARFF file, read at once; the contract is :class:`cocoloss.tables.TableFile`."""
+def open_arff(path: Path, encoding: str | None, text: tuple[str, ...]) -> TypedFile:
+    """Return an ARFF file, which is read at once."""
+    frame = _read_arff(path, encoding)
 
-    path: Path
-    frame: Any
-    text: tuple[str, ...] = ()
-    decimal = None
-    codes = ()
-
-    def __post_init__(self) -> None:
-        check_columns(self.path, self.text, self.column_names)
-
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        """The columns."""
-        return tuple(self.frame.columns)
-
-    def with_options(
-        self,
-        *,
-        text: Collection[str] | None = None,
-        decimal: str | None = None,  # noqa: ARG002 - ARFF has points
-    ) -> Self:
-        """Return the same file, to be read otherwise."""
-        return self if text is None else replace(self, text=tuple(text))
-
-    def read(self) -> Any:
-        """Return all rows."""
-        return _with_text(self.frame.copy(), self.text)
-
-    def chunks(
-        self,
-        rows: int,
-        *,
-        columns: Collection[str] | None = None,
-        lenient: Collection[str] = (),  # noqa: ARG002 - types are declared
+    def frames(
+        rows: int | None, columns: list[str] | None = None, *, exactly: bool = False
     ) -> Iterator[Any]:
-        """Return chunks of so many rows."""
-        rows = bounded(rows, len(self.column_names))
-        names = self.column_names if columns is None else columns
-        frame = self.frame[check_columns(self.path, names, self.column_names)]
-        kinds = kinds_of(frame)
-        typed = (with_kinds(part, kinds, 0, self.path) for part in _slices(frame, rows))
-        return (_with_text(chunk, self.text) for chunk in typed)
+        wanted = frame if columns is None else frame[columns]
+        wanted = wanted.apply(_without_points) if exactly else wanted
+        for start in range(0, len(wanted), rows or len(wanted)):
+            stop = start + rows if rows else None
+            yield wanted[start:stop].reset_index(drop=True)
 
-    def verbatim(self, columns: Collection[str], rows: int) -> Iterator[Any]:
-        """Return some columns in chunks; integers have no point."""
-        rows = bounded(rows, len(self.column_names))
-        frame = self.frame[check_columns(self.path, columns, self.column_names)]
-        return _slices(frame.apply(_without_points), rows)
+    return TypedFile(path, ARFF, tuple(frame.columns), frames, text)
 
 
-def read_arff(path: Path, encoding: str | None = None) -> Any:
-    """Return an ARFF file as a data frame.
+@contextmanager
+def _opened_parquet(path: Path) -> Iterator[Any]:
+    pa = import_pyarrow(path)
+    failures = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, AttributeError)
+    try:
+        with pa.parquet.ParquetFile(path) as file:
+            check_distinct(path, list(file.schema_arrow.names))
+            _check_has_cells(path, file.metadata)
+            yield file
+    except CoCoError:
+        raise
+    except failures as error:  # the last of them where pandas' own notes in the file are damaged
+        raise CoCoError(
+            f"{path} is a damaged Parquet file: {_reason(error)}; fetch it again"
+        ) from error
 
-    Numbers become float64, nominal columns unordered categories in the declared order; a bare ``?``
-    is a gap.
 
-    Raises
-    ------
-    CoCoError
-        If liac-arff is not installed, or cannot read the file.
-    """
+def _check_has_cells(path: Path, metadata: Any) -> None:
+    if metadata.num_rows == 0:
+        raise CoCoError(f"{path} has columns but no rows")
+    if metadata.num_columns == 0:
+        raise CoCoError(f"{path} has no columns")
+
+
+def _read_arff(path: Path, encoding: str | None) -> Any:
+    """Return an ARFF file as a data frame; a bare ``?`` is a gap."""
     try:
         arff: Any = import_module("arff")  # an extra, and without types
     except ImportError:
@@ -205,39 +178,11 @@ def read_arff(path: Path, encoding: str | None = None) -> Any:
         ]
     except CoCoError:
         raise
-    except (
-        arff.ArffException,
-        ArithmeticError,
-        LookupError,
-        StopIteration,
-        TypeError,
-        ValueError,
-        csv.Error,
-    ) as error:
+    except (arff.ArffException, csv.Error, *ARFF_FAILURES) as error:
         raise CoCoError(f"{path} cannot be read as ARFF: {_reason(error)}") from error
     if not columns:
         raise CoCoError(f"{path} has a header but no rows")
     return pd.concat(columns, axis=1)
-
-
-def import_pyarrow(path: object) -> Any:
-    """Return pyarrow with its Parquet half, or say how to get it."""
-    try:
-        import pyarrow as pa  # noqa: PLC0415 - an extra, and slow to import
-        import pyarrow.parquet  # noqa: PLC0415 - the same
-    except ImportError:
-        raise CoCoError(
-            f"{path}: Parquet needs pyarrow; run pip install 'cocoloss[parquet]'"
-        ) from None
-    return pa
-
-
-def _check_shape(path: object, file: Any) -> None:
-    check_distinct(path, list(file.schema_arrow.names))
-    if file.metadata.num_rows == 0:
-        raise CoCoError(f"{path} has columns but no rows")
-    if file.metadata.num_columns == 0:
-        raise CoCoError(f"{path} has no columns")
 
 
 def _checked_header(path: object, lines: Iterator[str]) -> Iterator[str]:
@@ -273,11 +218,6 @@ def _declared(name: str, kind: str | list[str], cells: tuple[Any, ...]) -> Any:
         return pd.Series(cells, name=name)
     numbers = [np.nan if cell is None else float(cell) for cell in cells]
     return pd.Series(numbers, name=name, dtype=np.float64)
-
-
-def _slices(frame: Any, rows: int) -> Iterator[Any]:
-    starts = range(0, len(frame), rows)
-    return (frame[start : start + rows].reset_index(drop=True) for start in starts)
 
 
 def _without_points(column: Any) -> Any:

@@ -7,7 +7,7 @@ import os
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -29,11 +29,10 @@ SCHEMA = "schema.json"
 INDEX = "index"
 LONGEST_VALUE = 60  # characters of it in a message
 TARGET = "target"
-KEYS = {"categorical": list, TARGET: str, "target_classes": dict}  # of an entry, all optional
-EXPECTED = {
-    list: "a list of columns",
-    str: "the name of a column",
-    dict: "each class with its number of rows",
+KEYS = {  # of an entry, all optional
+    "categorical": (list, "a list of columns"),
+    TARGET: (str, "the name of a column"),
+    "target_classes": (dict, "each class with its number of rows"),
 }
 
 
@@ -56,10 +55,6 @@ class FileSource:
         The file; see :func:`cocoloss.tables.read_table`.
     target : str
         The column of the classes.
-    categorical : collection of str, optional
-        Columns whose values are names even if they are numbers.
-    **options
-        Passed on to :func:`cocoloss.tables.read_table`.
 
     Examples
     --------
@@ -71,18 +66,9 @@ class FileSource:
     Table('toy', 3 rows, 1 features, 2 classes)
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        target: str,
-        *,
-        categorical: Iterable[str] | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], target: str) -> None:
         self.path = check_is_file(Path(path).expanduser())
         self.target = target
-        self.categorical = None if categorical is None else list(categorical)
-        self.options = options
 
     def names(self) -> list[str]:
         """Return the one name."""
@@ -91,11 +77,7 @@ class FileSource:
     def load(self, name: str) -> Table:
         """Return the table."""
         _check_name(name, self.names(), str(self.path))
-        options = self.options
-        if self.categorical:
-            options = {**options, "text": [*options.get("text", ()), *self.categorical]}
-        frame = read_table(self.path, **options)
-        return make_table(name, frame, self.target, categorical=self.categorical, missing="drop")
+        return make_table(name, read_table(self.path), self.target, missing="drop")
 
 
 class BundledSource:
@@ -149,16 +131,6 @@ class FolderSource:
     CoCoError
         If there is no such folder, it has no tables, or its schema cannot be read or says what
         is not understood.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "toy.csv").write_text("zip,target\n7,None\n8,a\n7,None\n")
-    ...     schema = {"toy": {"categorical": ["zip"]}}
-    ...     _ = (Path(folder) / "schema.json").write_text(json.dumps(schema))
-    ...     FolderSource(folder).load("toy")
-    Table('toy', 3 rows, 1 features, 2 classes)
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -173,16 +145,8 @@ class FolderSource:
         return list(self._files)
 
     def load(self, name: str) -> Table:
-        """Return a table.
-
-        Raises
-        ------
-        CoCoError
-            If there is none of that name, it cannot be read, or it is not as the schema says.
-        """
-        if name not in self._files:
-            guess = did_you_mean(str(name), self._files)
-            raise CoCoError(f"the folder {self.path} has no table {name!r}{guess}")
+        """Return a table, or say why it cannot be read or is not as the schema says."""
+        _check_name(name, self._files, f"the folder {self.path}")
         entry = self._schema.get(name, {})
         target = entry.get(TARGET, TARGET)
         if "categorical" in entry:
@@ -276,13 +240,7 @@ class OpenMLSource:
         return (kept / f"{urlparse(url).path.lstrip('/')}.gz").is_file()
 
     def load(self, name: str) -> Table:
-        """Return a table; its columns of OpenML's nominal type are unordered categories.
-
-        Raises
-        ------
-        CoCoError
-            If it can neither be found in the folder nor be downloaded.
-        """
+        """Return a table; its columns of OpenML's nominal type are unordered categories."""
         data_id = self._id(name)
         from sklearn.datasets import fetch_openml  # noqa: PLC0415 - slow to import
 
@@ -301,14 +259,12 @@ class OpenMLSource:
             target = bunch.details["default_target_attribute"]
         except OSError as error:  # of the network or the disk
             raise CoCoError(
-                f"{name} is not in {self.folder}, and cannot be fetched: {_one_line(error)}; "
+                f"{name} is not in {self.folder}, and cannot be fetched: {_short(error)}; "
                 f"connect to the network, or name a folder that has it in SCIKIT_LEARN_DATA"
             ) from error
         except Exception as error:
             # Its reader of JSON and its parser of ARFF each fail in their own ways.
-            raise CoCoError(
-                f"{name}, as OpenML has it, cannot be read: {_one_line(error)}"
-            ) from error
+            raise CoCoError(f"{name}, as OpenML has it, cannot be read: {_short(error)}") from error
         return make_table(name, bunch.frame, target, missing="drop")
 
     def _id(self, name: str) -> int:
@@ -400,8 +356,7 @@ def check_tables(source: Source, names: Iterable[str] | None = None) -> Iterator
             )
 
 
-def _check_name(name: str, names: Iterable[str], where: str) -> None:
-    names = list(names)
+def _check_name(name: str, names: Collection[str], where: str) -> None:
     if name not in names:
         raise CoCoError(f"{where} has no table {name!r}{did_you_mean(str(name), names)}")
 
@@ -447,15 +402,18 @@ def _read_schema(path: Path) -> dict[str, dict[str, Any]]:
             if key not in KEYS:
                 guess = did_you_mean(key, KEYS) or f"; there are {listed(list(KEYS))}"
                 raise CoCoError(f"{path} says {key!r} of {name!r}, which means nothing{guess}")
-            if not isinstance(value, KEYS[key]):
+            kind, expected = KEYS[key]
+            if not isinstance(value, kind):
                 raise CoCoError(
-                    f"{path}: {key!r} of {name!r} must be {EXPECTED[KEYS[key]]}, "
-                    f"got {_short(value)}"
+                    f"{path}: {key!r} of {name!r} must be {expected}, got {_short(value)}"
                 )
     return schema
 
 
 def _short(value: object) -> str:
+    """Return what stands in a schema, or what a library says, on one short line."""
+    if isinstance(value, Exception):
+        return shorten(str(value) or type(value).__name__, 300, placeholder=" ...")
     return shorten(json.dumps(value, ensure_ascii=False), LONGEST_VALUE, placeholder=" ...")
 
 
@@ -469,7 +427,3 @@ def _check_classes(table: Table, expected: dict[str, int] | None) -> None:
                 f"{table.name} has {found.get(label, 0)} rows of class {label!r} where {SCHEMA} "
                 f"says {expected.get(label, 0)}; one of the files is damaged or of another version"
             )
-
-
-def _one_line(error: Exception) -> str:
-    return shorten(str(error) or type(error).__name__, 300, placeholder=" ...")

@@ -1,4 +1,4 @@
-"""A table with its schema: features, classes, and a fingerprint of the content."""
+"""A table with its schema: features, classes, identifiers, and a fingerprint of the content."""
 
 import hashlib
 import re
@@ -11,15 +11,23 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from cocoloss._checks import did_you_mean
+from cocoloss._checks import check_option, did_you_mean, listed
+from cocoloss.columns.column_kinds import CATEGORY, ColumnOptions, find_kind
+from cocoloss.columns.frames import Column
 from cocoloss.exceptions import CoCoError
-from cocoloss.tables.target import split_target
 
 FINGERPRINT_VERSION = "cocoloss table 1"
-FEW_NAMES = 20  # so many may all be different, and yet be names
-NEARLY_ALL = 0.9  # of the cells of free text are different
-# Numbers with a currency or a unit, and dates: 12,50 EUR, $5, 31.12.2024, 2024-12-31T10:00Z.
-QUANTITY = re.compile(r"\W*\d[\d\s.,:/'+T-]*\D{0,4}")
+MANY_CLASSES = 20  # fewer numbers than this are classes, whatever they look like
+
+NAMING = frozenset(
+    {"id", "ids", "uid", "nr", "no", "num", "nummer", "number", "key", "code", "index", "idx"}
+)
+FEWEST_ROWS = 3
+FEWEST_COUNTED = 10  # rows of which a column with a name is not 1, 2, 3, ... by chance
+# What a column is called that has no name, here and by pandas.
+_NO_NAME = re.compile(r"|column_\d+|Unnamed: \d+|index|level_\d+")
+# Words of a name: between marks, or where a small letter is followed by a capital one.
+_WORD = re.compile(r"[A-ZÄÖÜ]+(?![a-zäöüß])|[A-ZÄÖÜ]?[a-zäöüß]+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,18 +44,10 @@ class Table:
         The class of each row, without gaps.
     categorical : tuple of str
         The columns whose values are names, even if they are written in digits: those that were
-        said to be. If nothing was said, also text that is neither numbers nor dates and does not
-        differ from row to row; it stays text.
+        said to be. If nothing was said, also text that :mod:`cocoloss.columns` takes for
+        categories; it stays text.
     n_left_out : int
         Rows without a class that the source had besides.
-    fingerprint : str
-        See below.
-    n_rows, n_features, n_classes : int
-        Sizes.
-    class_counts : pandas.Series
-        Rows of each class, largest first.
-    class_ratio : float
-        Rows of the largest class over rows of the smallest.
 
     Notes
     -----
@@ -169,38 +169,190 @@ def make_table(
     except CoCoError as error:
         raise CoCoError(f"{name}: {error}") from error
     if categorical is None:
-        listed = [column for column in X.columns if _holds_names(X[column])]
-        given = [c for c in listed if isinstance(X[c].dtype, pd.CategoricalDtype)]
+        names = [column for column in X.columns if _holds_names(X[column])]
+        given = [c for c in names if isinstance(X[c].dtype, pd.CategoricalDtype)]
     else:
-        listed = [column for column in categorical if column != target]
-        for column in listed:
+        given = names = [column for column in categorical if column != target]
+        for column in names:
             if column not in X.columns:
                 guess = did_you_mean(column, X.columns)
                 raise CoCoError(f"{name}: there is no column {column!r} to be categorical{guess}")
-        given = listed
-    X = X.assign(**{column: _as_category(X[column]) for column in given})
-    return Table(name, X, y, tuple(listed), len(frame) - len(y))
+    # Names have no order, whatever the file says.
+    X = X.assign(**{c: X[c].astype("category").cat.as_unordered() for c in given})
+    return Table(name, X, y, tuple(names), len(frame) - len(y))
+
+
+def split_target(frame: Any, target: str, *, missing: str = "raise") -> tuple[Any, Any]:
+    """Split a table into features and classes.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The table.
+    target : str
+        Name of the column that holds the class.
+    missing : {"raise", "drop"}
+        What to do with rows whose class is missing; ``len(frame) - len(y)`` of them are dropped.
+
+    Returns
+    -------
+    X : pandas.DataFrame
+        The other columns, with a plain index.
+    y : pandas.Series
+        The classes. Text has no spaces around it; whole numbers are int64, and numbers of which
+        some have fractions are text: no classifier takes them for classes otherwise.
+
+    Raises
+    ------
+    CoCoError
+        If there is no such column or no other one, it has gaps, one class only, or does not
+        look like classes. It does not if every value is different; or if its values are numbers,
+        more than 20 of them different, and some have fractions or more than half are different. So
+        does text of which more than half, and more than 20, are different.
+
+    Examples
+    --------
+    >>> from cocoloss.tables import split_target
+    >>> table = pd.DataFrame({"size": [1.0, 2.0, 3.0], "kind": ["ant ", "bee", "ant"]})
+    >>> X, y = split_target(table, "kind")
+    >>> y.tolist()
+    ['ant', 'bee', 'ant']
+    """
+    check_option(missing, "missing", ["raise", "drop"])
+    if target not in frame.columns:
+        names = [str(name) for name in frame.columns]
+        guess = did_you_mean(str(target), names) or f"; the columns are {listed(names)}"
+        raise CoCoError(f"there is no column {target!r}{guess}")
+    if frame.shape[1] == 1:
+        raise CoCoError(f"there is no column beside {target!r} to learn from")
+    y = _values(frame[target])
+    present = y.notna().to_numpy()
+    n_gaps = len(y) - int(present.sum())
+    if n_gaps == len(y):
+        raise CoCoError(f"column {target!r} is empty; there is no class to learn")
+    if n_gaps and missing == "raise":
+        first = int(present.argmin()) + 1
+        raise CoCoError(
+            f"column {target!r} has no class in {n_gaps} of {len(y)} rows, the first of them row "
+            f"{first}; drop them with missing='drop', or fill them in"
+        )
+    y = _as_classes(y[present])
+    _check_classes(y, target)
+    if types.is_float_dtype(y.dtype):
+        y = y.map(str)
+    X = frame.drop(columns=target)[present]
+    return X.reset_index(drop=True), y.reset_index(drop=True)
+
+
+def _values(column: Any) -> Any:
+    """Return values rather than categories, text without outer spaces, nothing for empty text."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        dtype = column.cat.categories.dtype
+        has_no_room = types.is_integer_dtype(dtype) and column.isna().any()  # for gaps
+        column = column.astype(object if has_no_room else dtype)
+    if column.dtype == object or types.is_string_dtype(column.dtype):
+        if types.infer_dtype(column, skipna=True) == "boolean":
+            return column.astype("boolean")
+        column = column.map(lambda v: v.strip() if isinstance(v, str) else v, na_action="ignore")
+        column = column.mask(column == "")
+        if types.infer_dtype(column, skipna=True).startswith("mixed"):
+            column = column.map(str, na_action="ignore")
+    return column
+
+
+def _as_classes(y: Any) -> Any:
+    if types.is_bool_dtype(y.dtype):
+        return y.astype(bool)
+    if types.is_numeric_dtype(y.dtype):
+        numbers = y.to_numpy(dtype=np.float64)
+        infinite = ~np.isfinite(numbers)
+        if infinite.any():
+            raise CoCoError(f"column {y.name!r} holds {numbers[infinite][0]}, which is no class")
+        integers = (numbers == np.round(numbers)).all() and np.abs(numbers).max() < 2**53
+        return y.astype(np.int64 if integers else np.float64)
+    return y
+
+
+def _check_classes(y: Any, target: str) -> None:
+    n_classes = int(y.nunique())
+    if n_classes == 1:
+        raise CoCoError(
+            f"column {target!r} holds one class only, {str(y.iloc[0])!r}, in all {len(y)} rows; "
+            f"a classifier needs at least two"
+        )
+    if n_classes == len(y):
+        raise CoCoError(
+            f"column {target!r} has a different value in each of its {len(y)} rows; "
+            f"it looks like an identifier or a quantity, not like classes"
+        )
+    is_number = types.is_numeric_dtype(y.dtype) and not types.is_bool_dtype(y.dtype)
+    mostly_different = n_classes > len(y) / 2
+    if n_classes <= MANY_CLASSES or not (mostly_different or types.is_float_dtype(y.dtype)):
+        return
+    if is_number:
+        raise CoCoError(
+            f"column {target!r} holds {n_classes} different numbers in {len(y)} rows; it looks "
+            f"like a quantity, not like classes: cut it into a few ranges, or read it as text"
+        )
+    raise CoCoError(
+        f"column {target!r} holds {n_classes} different values in {len(y)} rows; nearly every row "
+        f"would be a class of its own: it looks like an identifier or a quantity"
+    )
+
+
+def find_identifiers(frame: Any) -> list[str]:
+    """Return the columns that look like identifiers, though they are numbers.
+
+    They are called so, by a word of their name such as id, nr, number, key, code or index, and
+    hold whole numbers that are all different.
+    """
+    if len(frame) < FEWEST_ROWS:
+        return []
+    called_so = [name for name in frame.columns if is_named_like_identifier(str(name))]
+    return [str(name) for name in called_so if _all_different(frame[name])]
+
+
+def find_counters(frame: Any) -> list[str]:
+    """Return the columns that count the rows in their order, from 0 or 1.
+
+    Those without a name, as the index of a data frame has none, in a table of 3 rows; others in a
+    table of 10.
+    """
+    return [str(name) for name in frame.columns if _counts(frame[name], str(name))]
+
+
+def _counts(column: Any, name: str) -> bool:
+    fewest = FEWEST_ROWS if _NO_NAME.fullmatch(name) else FEWEST_COUNTED
+    if len(column) < fewest or not _all_different(column) or column.isna().any():
+        return False
+    numbers = column.to_numpy(dtype=np.float64)
+    return bool(numbers[0] in (0, 1) and (np.diff(numbers) == 1).all())
+
+
+def is_named_like_identifier(name: str) -> bool:
+    """Tell whether a word of a name says that the column names its rows."""
+    return any(word.lower() in NAMING for word in _WORD.findall(name))
+
+
+def _all_different(column: Any) -> bool:
+    """Tell whether a column is whole numbers of which no two are equal."""
+    if not types.is_numeric_dtype(column.dtype) or types.is_bool_dtype(column.dtype):
+        return False
+    known = column.dropna()
+    if len(known) < FEWEST_ROWS or not known.is_unique:
+        return False
+    if types.is_integer_dtype(known.dtype):
+        return True
+    numbers = known.to_numpy(dtype=np.float64)
+    return bool((numbers == np.round(numbers)).all())
 
 
 def _holds_names(column: Any) -> bool:
-    """Tell whether a column is categories, or text that is likely to be taken for categories."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return True
+    """Tell whether a column is categories, or text that is taken for categories."""
     if not (column.dtype == object or types.is_string_dtype(column.dtype)):
-        return False
-    values = [value for value in column.dropna() if isinstance(value, str) and value.strip()]
-    distinct = set(values)
-    if len(distinct) > FEW_NAMES and len(distinct) > NEARLY_ALL * len(values):
-        return False  # free text, or identifiers
-    quantities = sum(QUANTITY.fullmatch(value.strip()) is not None for value in distinct)
-    return 2 * quantities < len(distinct)
-
-
-def _as_category(column: Any) -> Any:
-    """Return a column of names. They have no order, whatever the file says."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return column.cat.as_unordered()
-    return column.astype("category").cat.as_unordered()
+        return isinstance(column.dtype, pd.CategoricalDtype)
+    known = Column(str(column.name), column.dropna())
+    return len(known.series) > 0 and find_kind(known, ColumnOptions()).kind == CATEGORY
 
 
 def _feed(digest: Any, text: str) -> None:
