@@ -34,29 +34,34 @@ def chromium():
         browser.close()
 
 
+def new_page(chromium, path, *, width=1280, height=900, color_scheme="light", **options):
+    """Open a file; the page keeps what it logs as errors, and what it asks of the network."""
+    context = chromium.new_context(
+        viewport={"width": width, "height": height}, color_scheme=color_scheme, **options
+    )
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    page.errors, page.requests = [], []
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.on("console", lambda m: page.errors.append(m.text) if m.type != "log" else None)
+    page.on("dialog", lambda dialog: page.errors.append(f"dialog {dialog.message}"))
+    page.on("request", lambda request: page.requests.append(request.url))
+    page.goto(path.as_uri())
+    return page
+
+
 @pytest.fixture
 def open_page(chromium):
-    """Open files; afterwards, say what they logged and what they asked of the network."""
-    contexts = []
+    """Open files, which are closed after the test."""
+    pages = []
 
-    def open_file(path, *, width=1280, height=900, color_scheme="light", **options):
-        context = chromium.new_context(
-            viewport={"width": width, "height": height}, color_scheme=color_scheme, **options
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(15_000)
-        page.errors, page.requests = [], []
-        page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.on("console", lambda m: page.errors.append(m.text) if m.type != "log" else None)
-        page.on("dialog", lambda dialog: page.errors.append(f"dialog {dialog.message}"))
-        page.on("request", lambda request: page.requests.append(request.url))
-        page.goto(path.as_uri())
-        return page
+    def open_file(path, **options):
+        pages.append(new_page(chromium, path, **options))
+        return pages[-1]
 
     yield open_file
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.context.close()
 
 
 # Contrast of every text with what is behind it, as the web guidelines define it.

@@ -3,6 +3,7 @@
 Slow on purpose. Everything is torch scalars, so autograd gives the oracle's gradient too.
 """
 
+import numpy as np
 import torch
 
 
@@ -53,3 +54,33 @@ def value_and_grad(formula, h, *args):
     h = h.detach().clone().requires_grad_()
     value = formula(h, *args)
     return value.detach(), torch.autograd.grad(value, h)[0]
+
+
+def printed_moments(embeddings, labels, weights=None):
+    """Compute class means and covariances as the paper prints them, one sample at a time."""
+    weights = np.ones(len(labels)) if weights is None else weights
+    q = embeddings.shape[1]
+    classes = sorted(set(labels))
+    mass = {c: sum(w for w, y in zip(weights, labels, strict=True) if y == c) for c in classes}
+    n = sum(mass.values())
+    mean = {c: np.zeros(q) for c in classes}
+    global_mean = np.zeros(q)
+    for h, y, w in zip(embeddings, labels, weights, strict=True):
+        mean[y] += w * h / mass[y]
+        global_mean += w * h / n
+    covariance = {c: np.zeros((q, q)) for c in classes}
+    total, between = np.zeros((2, q, q))
+    for h, y, w in zip(embeddings, labels, weights, strict=True):
+        covariance[y] += w * np.outer(h - mean[y], h - mean[y]) / mass[y]
+        total += w * np.outer(h - global_mean, h - global_mean) / n
+    for c in classes:
+        between += np.outer(mean[c] - global_mean, mean[c] - global_mean) / len(classes)
+    return {
+        "mass": mass,
+        "means": np.array([mean[c] for c in classes]),
+        "covariances": covariance,
+        "global_mean": global_mean,
+        "within": sum(mass[c] * covariance[c] for c in classes) / n,
+        "between": between,
+        "total": total,
+    }

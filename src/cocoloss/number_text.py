@@ -229,9 +229,8 @@ def are_codes(values: Iterable[object]) -> bool:
     (True, False, False)
     """
     values = list(values)
-    return any(map(has_leading_zero, values)) and all(
-        isinstance(value, str) and value.strip().isdecimal() for value in values
-    )
+    digits = all(isinstance(value, str) and value.strip().isdecimal() for value in values)
+    return digits and any(map(has_leading_zero, values))
 
 
 def _form_of(unit: str, decimal: str) -> str:

@@ -209,18 +209,18 @@ def test_ctrl_c_stops_at_once_and_leaves_nothing(table, tmp_path, command):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_plain_kill_stops_like_ctrl_c_and_leaves_nothing(table, model, tmp_path):
+def test_sigterm_stops_like_ctrl_c_and_leaves_nothing(table, model, tmp_path):
     code = (
-        "import sys, time\nfrom cocoloss.estimators.answers import MemberAnswers\n"
-        "def slow(self, X):\n    print('answering', flush=True)\n    time.sleep(60)\n"
-        "MemberAnswers.predict = slow\n"
+        "import sys, time\nfrom cocoloss.estimators.model import FittedModel\n"
+        "def slow(self, X):\n    print('predicting', flush=True)\n    time.sleep(60)\n"
+        "FittedModel.predict = slow\n"
         "from cocoloss.cli import main\nmain(sys.argv[1:])"
     )
     args = ["predict", str(model), str(table), "--out", str(tmp_path / "p.csv")]
     process = subprocess.Popen(
         [sys.executable, "-c", code, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    assert process.stdout.readline() == b"answering\n"
+    assert process.stdout.readline() == b"predicting\n"
     assert len(os.listdir(tmp_path)) == 1
     process.terminate()
     _, errors = process.communicate(timeout=60)

@@ -100,6 +100,25 @@ def test_scikit_learns_monitor_scores_modules_too():
     assert log["epoch"].iloc[-1] == log["fit"]
 
 
+def test_modules_predict_in_blocks_of_rows():
+    sizes = []
+
+    class Watching(nn.Linear):
+        def forward(self, x):
+            sizes.append(len(x))
+            return super().forward(x)
+
+    classifier = quick(Watching, max_iter=1).fit(X, Y)
+    many = np.tile(X, (60, 1))  # 10,680 rows
+    whole = classifier.predict_proba(X)
+    sizes.clear()
+    found = classifier.predict_proba(many)
+    assert max(sizes) == 4096
+    assert sum(sizes) == len(many) * 2  # members
+    np.testing.assert_allclose(found[: len(X)], whole, atol=1e-5)
+    assert classifier.predict(many[:1]).shape == (1,)
+
+
 @pytest.mark.parametrize("option", [{"dropout": 0.2}, {"output": "tanh"}])
 def test_options_that_a_module_would_not_heed_are_refused(option):
     with pytest.raises(CoCoError, match="put what you want of them into your module"):

@@ -19,8 +19,13 @@ NAMES = np.array(["red", "white", "rose"])[Y]
 
 
 def small(cls=CoCoClassifier, **options):
-    options = {"max_iter": 2, "n_members": 1, "hidden_layer_sizes": (8,)} | options
-    return cls(random_state=0, **options)
+    small_and_seeded = {
+        "max_iter": 2,
+        "n_members": 1,
+        "hidden_layer_sizes": (8,),
+        "random_state": 0,
+    }
+    return cls(**small_and_seeded | options)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +50,13 @@ def small(cls=CoCoClassifier, **options):
         ({"normalize": "yes"}, "normalize must be True or False, or 'auto', not 'yes'"),
         ({"embedding_dim": "big"}, "embedding_dim must be 'auto' or a whole number"),
         ({"embedding_dim": 0}, "embedding_dim must be at least 1"),
+        ({"max_iter": 0}, "max_iter must be at least 1"),
+        ({"batch_size": 0}, "batch_size must be at least 1"),
+        ({"learning_rate": "linear"}, "learning_rate must be one of"),
+        ({"output": "relu"}, "output must be one of"),
+        ({"loss": "cocos"}, "loss must be one of 'auto', 'coco', 'balanced'"),
+        ({"preprocess": 3}, "preprocess must be 'auto', None or a scikit-learn transformer"),
+        ({"random_state": "a"}, "random_state"),
         ({"hidden_layer_sizes": ("a",)}, "each of hidden_layer_sizes"),
         ({"n_members": 0}, "n_members must be at least 1"),
         ({"callbacks": print}, "callbacks must be a list of functions"),
@@ -54,6 +66,8 @@ def small(cls=CoCoClassifier, **options):
         ({"class_weight": {0: 0.0, 1: 1.0, 2: 1.0}}, "class 0 has 0.0; leave the rows"),
         ({"class_weight": {0: -1, 1: 1, 2: 1}}, "class_weight must be positive"),
         ({"priors": None}, "priors must be 'uniform', 'empirical', or one number"),
+        ({"priors": "flat"}, "priors must be one of"),
+        ({"priors": [0.5, 0.5]}, "2 values for 3 classes"),
         ({"priors": {0: 0.5, 1: 0.5}}, r"priors names the classes \[0, 1\], but y has \[0, 1, 2\]"),
         ({"head": "gauss"}, "one of 'auto', 'gaussian', .*'svm' or .*, not 'gauss'"),
         ({"head": None}, "one of 'auto', 'gaussian', .* not None"),
@@ -65,13 +79,18 @@ def small(cls=CoCoClassifier, **options):
         ({"module": lambda d, q: nn.Linear(d, 3)}, r"but \[2, 8\] is wanted; give it 8 outputs"),
     ],
 )
-def test_wrong_arguments_are_told_before_the_training(options, message, monkeypatch):
+def test_wrong_arguments_are_refused_before_the_training(options, message, monkeypatch):
     def nobody_trains(*args, **kwargs):
         raise AssertionError("trained")
 
     monkeypatch.setattr("cocoloss.training.trainer._run_epoch", nobody_trains)
     with pytest.raises(CoCoError, match=message):
         small(**options).fit(X, Y)
+
+
+def test_an_embedding_that_cannot_hold_the_simplex_is_refused():
+    with pytest.raises(CoCoError, match="embedding_dim >= n_classes - 1"):
+        small(embedding_dim=1).fit(X, Y)
 
 
 def test_scoring_is_looked_up_before_the_folds_are_trained(monkeypatch):
@@ -205,8 +224,12 @@ def test_a_first_fit_that_is_stopped_leaves_an_unfitted_model():
 
 def test_a_warm_start_in_another_shape_is_refused():
     model = small(warm_start=True).fit(X, Y)
+    with pytest.raises(CoCoError, match="goes on with the classes"):
+        model.fit(X[Y > 0], Y[Y > 0])
+    with pytest.raises(CoCoError, match="goes on with 1 members"):
+        model.set_params(n_members=3).fit(X, Y)
     with pytest.raises(CoCoError, match=r"layers of \(13, 8, 8\), but .* \(13, 9, 8\)"):
-        model.set_params(hidden_layer_sizes=(9,)).fit(X, Y)
+        model.set_params(n_members=1, hidden_layer_sizes=(9,)).fit(X, Y)
 
 
 def test_hundreds_of_classes_fit_into_memory():

@@ -113,6 +113,17 @@ def test_a_small_part_after_a_fit_does_not_make_it_forget(digits, make):
     np.testing.assert_allclose(classifier.class_prior_, np.bincount(y[:902]) / 902)
 
 
+def test_ten_new_rows_of_every_class_replace_the_heads_of_a_fit(digits):
+    X, y = digits
+    classifier = quick(max_iter=10).fit(X[:900], y[:900])
+    temperatures = [head.temperature_ for head in classifier.heads_]
+    classifier.partial_fit(X[900:950], y[900:950])
+    assert [head.temperature_ for head in classifier.heads_] == temperatures
+    classifier.partial_fit(X[950:1300], y[950:1300])  # together more than ten of each
+    assert [head.temperature_ for head in classifier.heads_] == [1, 1]
+    assert classifier.score(X[1300:], y[1300:]) > 0.9
+
+
 def test_rows_that_weigh_nothing_are_refused_and_leave_no_trace(digits):
     X, y = digits
     classifier = quick().partial_fit(X[:500], y[:500])

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
 
 from cocoloss.exceptions import CoCoError, GeometryError
 from cocoloss.geometry import packing_frame, similarity, simplex_frame
-from cocoloss.geometry.frames import _packing_frame, largest_product, spread_vectors
+from cocoloss.geometry.frames import _packing_frame, energy, largest_product, spread_vectors
 
 
 @settings(deadline=None)
@@ -72,13 +73,6 @@ def test_packing_vectors_have_unit_length_and_do_not_coincide(n_classes, embeddi
     assert largest_product(frame) < np.cos(2 * np.pi / n_classes) + 1e-9  # the plane's polygon
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 8])
-@pytest.mark.parametrize("extra", [0, 4])
-def test_packing_is_a_simplex_where_that_fits(n_classes, extra):
-    frame = packing_frame(n_classes, n_classes - 1 + extra)
-    np.testing.assert_allclose(frame @ frame.T, similarity("simplex", n_classes), atol=1e-14)
-
-
 @pytest.mark.parametrize(
     ("n_classes", "embedding_dim"),
     [(4, 2), (5, 3), (6, 3), (7, 5), (8, 5), (12, 8), (16, 8), (200, 100)],
@@ -90,12 +84,6 @@ def test_packing_meets_rankins_bound_up_to_twice_the_dimension(n_classes, embedd
     off = gram[~np.eye(n_classes, dtype=bool)]
     assert abs(off.max()) < 1e-14
     assert np.linalg.matrix_rank(frame) == embedding_dim
-
-
-def test_twice_the_dimension_gives_pairs_of_opposite_axes():
-    frame = packing_frame(6, 3)
-    expected = np.kron(np.eye(3), [[1, -1], [-1, 1]])
-    np.testing.assert_allclose(frame @ frame.T, expected, atol=1e-14)
 
 
 @pytest.mark.parametrize("n_classes", [5, 6, 17])
@@ -123,3 +111,73 @@ def test_line_has_room_for_two_classes_only():
     np.testing.assert_allclose(np.sort(packing_frame(2, 1).ravel()), [-1, 1])
     with pytest.raises(GeometryError, match=r"only two unit vectors.*n_classes is 3.*at least 2"):
         packing_frame(3, 1)
+
+
+def largest_in_loops(frame):
+    return max(
+        sum(x * y for x, y in zip(frame[a], frame[b], strict=True))
+        for a in range(len(frame))
+        for b in range(len(frame))
+        if a != b
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "embedding_dim", "optimum"),
+    [
+        pytest.param(7, 3, np.cos(np.radians(77.8695)), id="7 in 3"),
+        pytest.param(8, 3, np.cos(np.radians(74.8585)), id="square antiprism"),
+        pytest.param(12, 3, 1 / np.sqrt(5), id="icosahedron"),
+        pytest.param(10, 4, 1 / 6, id="Petersen code"),
+        pytest.param(24, 4, 0.5, id="24-cell"),
+        pytest.param(16, 5, 0.2, id="Clebsch code"),
+        pytest.param(27, 6, 0.25, id="Schlaefli code"),
+    ],
+)
+def test_packing_reaches_the_known_optimum(n_classes, embedding_dim, optimum):
+    frame = packing_frame(n_classes, embedding_dim)
+    assert largest_in_loops(frame) == pytest.approx(optimum, abs=1e-5)
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 10_000), n_classes=st.integers(2, 6))
+def test_largest_product_looks_at_every_pair_but_no_vector_with_itself(seed, n_classes):
+    frame = np.random.default_rng(seed).standard_normal((n_classes, 3))
+    assert largest_product(frame) == pytest.approx(largest_in_loops(frame), rel=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [5, 8, 13])
+def test_search_finds_the_polygon_that_is_known_in_the_plane(n_classes):
+    frame = spread_vectors(n_classes, 2)
+    assert largest_product(frame) == pytest.approx(np.cos(2 * np.pi / n_classes), abs=1e-5)
+
+
+def energy_in_loops(vectors, sharpness):
+    unit = [v / np.sqrt(sum(x * x for x in v)) for v in vectors]
+    total = 0.0
+    for a in range(len(unit)):
+        for b in range(len(unit)):
+            if a != b:
+                total += np.exp(sharpness * sum(unit[a] * unit[b]))
+    return np.log(total) / sharpness
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 10_000), sharpness=st.floats(0.1, 20))
+def test_energy_is_the_formula_and_its_gradient(seed, sharpness):
+    vectors = np.random.default_rng(seed).standard_normal((5, 3)) + 0.5
+    value, gradient = energy(vectors.ravel(), 5, sharpness)
+    assert value == pytest.approx(energy_in_loops(vectors, sharpness), rel=1e-10, abs=1e-10)
+    numeric = approx_fprime(
+        vectors.ravel(), lambda flat: energy_in_loops(flat.reshape(5, 3), sharpness), 1e-7
+    )
+    scale = 1 / np.linalg.norm(vectors, axis=1).min() ** 2  # curvature of the finite difference
+    np.testing.assert_allclose(gradient, numeric, atol=2e-5 * max(1, scale))
+
+
+def test_sharp_energy_neither_overflows_nor_leaves_the_maximum():
+    vectors = np.random.default_rng(0).standard_normal((6, 3))
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    value, gradient = energy(vectors.ravel(), 6, 1e7)
+    assert value == pytest.approx(largest_in_loops(unit), abs=1e-6)
+    assert np.all(np.isfinite(gradient))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cocoloss.exceptions import CoCoError, GeometryError
-from cocoloss.geometry import nearest_reachable, similarity, simplex_frame, validate_similarity
+from cocoloss.geometry import nearest_reachable, similarity, validate_similarity
 
 ORDINAL = [[1.0, 0.0, -1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 1.0]]  # rank 2
 INDEFINITE = [[1.0, -2.0], [-2.0, 1.0]]  # eigenvalues 3 and -1
@@ -42,24 +42,11 @@ def test_rounding_asymmetry_is_averaged_away_at_any_scale(scale):
     assert checked[0, 1] == pytest.approx(scale * (0.5 + 5e-10), rel=1e-14)
 
 
-def test_asymmetry_is_shown_at_its_worst_entry():
-    G = np.eye(3)
-    G[0, 1], G[2, 1], G[1, 2] = 1e-3, 0.25, -0.5
-    message = r"symmetric, but entry \(1, 2\) is -0\.5 and entry \(2, 1\) is 0\.25; nearest_reach"
-    with pytest.raises(GeometryError, match=message):
-        validate_similarity(G)
-
-
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (1, 1), (0, 0), (2, 2, 2)])
 def test_what_is_not_a_square_matrix_is_refused_with_its_shape(shape):
     for check in (validate_similarity, nearest_reachable):
         with pytest.raises(GeometryError, match=rf"square.*shape {re.escape(str(shape))}"):
             check(np.ones(shape))
-
-
-def test_wrong_number_of_classes_is_refused():
-    with pytest.raises(GeometryError, match="is for 3 classes, but n_classes is 4"):
-        validate_similarity(ORDINAL, n_classes=4)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -71,40 +58,10 @@ def test_entry_that_is_not_finite_is_located(bad):
             check(G)
 
 
-def test_what_is_not_a_number_is_refused():
-    with pytest.raises(CoCoError, match="similarity matrix must hold numbers only"):
-        validate_similarity([["a", "b"], ["b", "a"]])
-
-
 @pytest.mark.parametrize(("lengths", "rank"), [([1, 0], 1), ([0, 2, 3], 2), ([1, -1e-9], 1)])
 def test_a_class_may_sit_at_the_origin(lengths, rank):
     G = np.diag(lengths)
     np.testing.assert_array_equal(validate_similarity(G, len(G), rank), G)
-
-
-def test_a_class_at_the_origin_is_like_no_other():
-    with pytest.raises(GeometryError, match=r"not positive semi-definite.*smallest eigenvalue"):
-        validate_similarity([[1.0, 0.5], [0.5, 0.0]])
-
-
-def test_a_negative_length_is_refused_with_the_nearest_matrix():
-    message = (
-        r"smallest eigenvalue is -1; nearest_reachable\(matrix\) returns .* distance 0\.707, but "
-        r"it puts class 1 at the origin.*\n\[\[1\. 0\.\]\n \[0\. 0\.\]\]"
-    )
-    with pytest.raises(GeometryError, match=message):
-        validate_similarity([[1, 0], [0, -1]])
-
-
-@pytest.mark.parametrize("G", [-np.eye(3), [[0.0, 1.0], [-1.0, 0.0]]])
-def test_zero_is_never_offered(G):
-    with pytest.raises(GeometryError, match="nearest reachable one is zero"):
-        validate_similarity(G)
-
-
-def test_zero_is_refused():
-    with pytest.raises(GeometryError, match="all classes at the origin"):
-        validate_similarity(np.zeros((3, 3)))
 
 
 @settings(deadline=None)
@@ -121,26 +78,6 @@ def test_whatever_is_offered_is_accepted(entries, embedding_dim):
             validate_similarity(nearest_reachable(G, embedding_dim), embedding_dim=embedding_dim)
 
 
-def test_indefinite_matrix_is_refused_with_its_eigenvalue_and_the_nearest_matrix():
-    # Kept: 3 of (3, -1), with eigenvector (1, -1)/sqrt(2); distance 1 / |G| = 1 / sqrt(10).
-    message = (
-        r"smallest eigenvalue is -1; nearest_reachable\(matrix\) returns .* distance 0\.316:"
-        r"\n\[\[ 1\.5 -1\.5\]\n \[-1\.5  1\.5\]\]"
-    )
-    with pytest.raises(GeometryError, match=message):
-        validate_similarity(INDEFINITE)
-
-
-def test_rank_above_the_dimension_is_refused_with_both_and_the_nearest_matrix():
-    message = (
-        r"rank 2, but embedding_dim is 1: use an embedding_dim of at least 2.*"
-        r"nearest_reachable\(matrix, 1\) returns .* distance 0\.447, but it puts class 1 at the "
-        r'origin.*"packing".*:\n\[\[ 1\.  0\. -1\.\]'
-    )
-    with pytest.raises(GeometryError, match=message):
-        validate_similarity(ORDINAL, embedding_dim=1)
-
-
 def test_origin_is_not_mentioned_when_every_class_keeps_a_length():
     with pytest.raises(GeometryError, match="rank 3, but embedding_dim is 1") as caught:
         validate_similarity(ACUTE, embedding_dim=1)
@@ -153,12 +90,6 @@ def test_only_small_matrices_are_printed(n_classes, printed):
     with pytest.raises(GeometryError, match="smallest eigenvalue") as caught:
         validate_similarity(G)
     assert ("\n" in str(caught.value)) == printed
-
-
-def test_embedding_dim_is_checked():
-    for check in (validate_similarity, nearest_reachable):
-        with pytest.raises(CoCoError, match="embedding_dim must be at least 1, but is 0"):
-            check(ORDINAL, embedding_dim=0)
 
 
 @settings(deadline=None)
@@ -189,13 +120,40 @@ def test_reachable_matrix_is_its_own_nearest(seed, extra):
     np.testing.assert_allclose(nearest_reachable(gram), gram, atol=1e-12)
 
 
-def test_offered_matrix_is_accepted():
-    for G, embedding_dim in [(INDEFINITE, 1), (INDEFINITE, None), (ACUTE, 1)]:
-        validate_similarity(nearest_reachable(G, embedding_dim), embedding_dim=embedding_dim)
-
-
-@settings(deadline=None)
-@given(seed=st.integers(0, 10_000))
-def test_gram_matrix_of_any_frame_is_accepted_in_its_dimension(seed):
-    frame = simplex_frame(4, 5, random_state=seed)
-    validate_similarity(frame @ frame.T, 4, 3)
+@pytest.mark.parametrize(
+    ("matrix", "options", "message"),
+    [
+        (ORDINAL, {"n_classes": 4}, "is for 3 classes, but n_classes is 4"),
+        (ORDINAL, {"embedding_dim": 0}, "embedding_dim must be at least 1, but is 0"),
+        ([["a", "b"], ["b", "a"]], {}, "similarity matrix must hold numbers only"),
+        (np.zeros((3, 3)), {}, "all classes at the origin"),
+        (-np.eye(3), {}, "nearest reachable one is zero"),
+        ([[0.0, 1.0], [-1.0, 0.0]], {}, "nearest reachable one is zero"),
+        ([[1.0, 0.5], [0.5, 0.0]], {}, "not positive semi-definite.*smallest eigenvalue"),
+        (
+            [[1, 0, 0], [0, 1, -0.5], [0, 0.25, 1]],
+            {},
+            r"entry \(1, 2\) is -0\.5 and entry \(2, 1\) is 0\.25; nearest_reach",
+        ),
+        (
+            [[1, 0], [0, -1]],
+            {},
+            r"is -1; nearest_reach.* 0\.707, but it puts class 1 at the origin.*\n\[\[1\. 0\.\]\n",
+        ),
+        (  # Kept: 3 of (3, -1), with eigenvector (1, -1)/sqrt(2); distance 1 / |G| = 1 / sqrt(10).
+            INDEFINITE,
+            {},
+            r"is -1; nearest_reachable\(matrix\) returns .* 0\.316:\n\[\[ 1\.5 -1\.5\]\n",
+        ),
+        (
+            ORDINAL,
+            {"embedding_dim": 1},
+            r'rank 2, but .* at least 2.*\(matrix, 1\) .* 0\.447, but it puts class 1.*"packing"',
+        ),
+    ],
+)
+def test_what_no_embedding_reaches_is_refused_with_the_reason_and_the_nearest(
+    matrix, options, message
+):
+    with pytest.raises(CoCoError, match=message):
+        validate_similarity(matrix, **options)

@@ -44,12 +44,6 @@ def test_welch_is_the_printed_formula_and_warns(n_classes, embedding_dim, produc
     assert caught[0].filename == __file__  # it points at the caller, not into the package
 
 
-def test_welch_has_indeed_more_dimensions_than_the_embedding():
-    with pytest.warns(GeometryWarning):
-        G = similarity("welch", 7, 3)
-    assert np.linalg.matrix_rank(G) == 7
-
-
 @pytest.mark.parametrize("embedding_dim", [3, 4, 9])
 def test_welch_refuses_where_the_simplex_exists(embedding_dim):
     with pytest.raises(GeometryError, match=r'simplex exists there.*use similarity="simplex"'):

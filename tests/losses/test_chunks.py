@@ -87,7 +87,7 @@ def test_dropout_draws_the_same_mask_in_both_passes(data):
     assert torch.equal(after, torch.get_rng_state())  # as if the network had run once
 
 
-def test_inputs_may_be_anything_that_can_be_sliced(data):
+def test_inputs_may_be_an_array_or_anything_that_can_be_sliced(data):
     x, y, _ = data
 
     class FromDisk:
@@ -95,8 +95,11 @@ def test_inputs_may_be_anything_that_can_be_sliced(data):
             return torch.from_numpy(x.numpy()[rows])
 
     network, loss = make_network(), CoCoLoss(C)
-    value = backward_in_chunks(network, loss, FromDisk(), y, 7)
-    torch.testing.assert_close(value, loss(network(x), y).detach())
+    for inputs in (FromDisk(), x.numpy()):
+        value = backward_in_chunks(network, loss, inputs, y, 7)
+        torch.testing.assert_close(value, loss(network(x), y).detach())
+    with torch.no_grad(), pytest.raises(CoCoError, match="gradients are switched off"):
+        backward_in_chunks(network, loss, x, y, 7)
 
 
 def test_batch_normalisation_is_refused_in_training_only(data):
@@ -111,19 +114,6 @@ def test_batch_normalisation_is_refused_in_training_only(data):
         backward_in_chunks(network, CoCoLoss(C), x, y, 7)
 
 
-def test_gradients_must_be_wanted(data):
-    x, y, _ = data
-    with torch.no_grad(), pytest.raises(CoCoError, match="gradients are switched off"):
-        backward_in_chunks(make_network(), CoCoLoss(C), x, y, 7)
-
-
-def test_inputs_may_be_an_array(data):
-    x, y, _ = data
-    network = make_network()
-    value = backward_in_chunks(network, CoCoLoss(C), x.numpy(), y.numpy(), 7)
-    torch.testing.assert_close(value, CoCoLoss(C)(network(x), y).detach())
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -131,6 +121,7 @@ def test_inputs_may_be_an_array(data):
         ({"inputs": torch.zeros(9, 6)}, "inputs has 9 rows, but there are 50 labels"),
         ({"sample_weight": torch.ones(9)}, "sample_weight must have one value per sample"),
         ({"sample_weight": -torch.ones(50)}, "row 0 has -1.0"),
+        ({"sample_weight": ["a"] * 50}, "sample_weight must be numbers"),
         ({"inputs": None}, "can be sliced by rows"),
         ({"network": torch.tanh}, "must be a torch.nn.Module"),
         ({"network": nn.Unflatten(1, (2, 3))}, "must give embeddings of shape"),

@@ -9,21 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocoloss.exceptions import CoCoError, GeometryError, GeometryWarning
+from cocoloss.exceptions import CoCoError, GeometryWarning
 from cocoloss.geometry import SIMILARITIES, similarity, simplex_frame
-from cocoloss.losses import BalancedCoCoLoss, CoCoLoss, coco, moments
+from cocoloss.losses import BalancedCoCoLoss, CoCoLoss, coco
 from oracles import printed_balanced_coco, printed_coco, value_and_grad
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-13}
-
-
-@pytest.fixture(params=["gram", "moments", "blocks"])
-def form(request, monkeypatch):
-    """Compute by the Gram matrix, by moments, or by moments in blocks of a few rows."""
-    monkeypatch.setattr(coco, "gram_is_cheaper", lambda *_: request.param == "gram")
-    if request.param == "blocks":
-        monkeypatch.setattr(moments, "BLOCK", 5)
-    return request.param
 
 
 def batch(n, q, C, seed=0, classes=None):
@@ -114,19 +105,8 @@ def test_balanced_mean_has_the_plain_normalisation(form):
 def test_uniform_priors_give_the_plain_loss():
     h, y = batch(n=20, q=5, C=4)
     torch.testing.assert_close(BalancedCoCoLoss([0.25] * 4)(h, y), CoCoLoss(4)(h, y), **TOLERANCE)
-
-
-def test_balanced_loss_is_the_plain_one_with_priors():
-    h, y = batch(n=20, q=5, C=4)
-    w = torch.rand(20, dtype=torch.float64)
-    expected = CoCoLoss(4, priors=PRIORS)(h, y, w)
-    torch.testing.assert_close(BalancedCoCoLoss(PRIORS)(h, y, w), expected, **TOLERANCE)
-
-
-def test_plain_sum_adds_unordered_pairs_and_norms(form):
-    h, y = batch(n=7, q=5, C=4)
-    expected = printed_balanced_coco(h, y, similarity("simplex", 4), [1.0] * 4)
-    torch.testing.assert_close(CoCoLoss(4, reduction="sum")(h, y), expected, **TOLERANCE)
+    expected = CoCoLoss(4, priors=PRIORS)(h, y)
+    torch.testing.assert_close(BalancedCoCoLoss(PRIORS)(h, y), expected, **TOLERANCE)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 40), st.integers(2, 7), st.integers(0, 4))
@@ -196,26 +176,10 @@ def test_components_tell_collapse_from_contrast():
     assert spread.nc1_within > 0.1
 
 
-def test_counts_ordered_pairs():
-    assert CoCoLoss(3).n_terms(64) == 64**2
-
-
-def test_simplex_needs_enough_dimensions():
-    h, y = batch(n=4, q=3, C=5)
-    with pytest.raises(GeometryError, match="packing"):
-        CoCoLoss(5)(h, y)
-
-
 def test_welch_warns_that_it_cannot_be_reached():
     h, y = batch(n=4, q=3, C=5)
     with pytest.warns(GeometryWarning):
         CoCoLoss(5, similarity="welch")(h, y)
-
-
-def test_a_matrix_of_too_high_rank_says_what_would_do():
-    h, y = batch(n=4, q=2, C=4)
-    with pytest.raises(GeometryError, match="nearest"):
-        CoCoLoss(4, similarity=own_matrix(4))(h, y)
 
 
 @pytest.mark.parametrize(
@@ -235,21 +199,14 @@ def test_a_matrix_of_too_high_rank_says_what_would_do():
         (lambda: BalancedCoCoLoss([1.0, 0.0]), "class 1 has 0.0"),
         (lambda: BalancedCoCoLoss([float("nan"), 1.0]), "class 0 has nan"),
         (lambda: BalancedCoCoLoss([1.0]), "at least two classes"),
+        (lambda: CoCoLoss(5)(*batch(n=4, q=3, C=5)), "packing"),
+        (lambda: CoCoLoss(4, similarity=own_matrix(4))(*batch(n=4, q=2, C=4)), "nearest"),
+        (lambda: CoCoLoss(3, process_group="world")(*batch(4, 3, 3)), "init_process_group"),
     ],
 )
-def test_refuses_what_cannot_be_built(make, message):
+def test_refuses_what_cannot_be_built_or_reached(make, message):
     with pytest.raises(CoCoError, match=message):
         make()
-
-
-def test_a_process_group_needs_torch_distributed():
-    h, y = batch(n=4, q=3, C=3)
-    with pytest.raises(CoCoError, match="init_process_group"):
-        CoCoLoss(3, process_group="world")(h, y)
-
-
-def test_prints_what_it_is():
-    assert "similarity='simplex', balanced" in repr(CoCoLoss(2, priors=[0.5, 0.5]))
 
 
 @pytest.mark.parametrize(

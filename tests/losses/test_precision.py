@@ -13,10 +13,11 @@ from cocoloss.losses import (
 )
 
 
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("noise", [1e-2, 1e-4])
 @pytest.mark.parametrize(("C", "q"), [(2, 1), (3, 8), (10, 32)])
-@pytest.mark.parametrize("n", [8, 64, 257, 5000, 200_000])
+@pytest.mark.parametrize(
+    ("n", "seed"), [(8, 0), (8, 1), (64, 0), (64, 1), (257, 0), (257, 1), (5000, 0), (200_000, 0)]
+)
 def test_float32_is_right_near_collapse(n, C, q, noise, seed):
     generator = torch.Generator().manual_seed(seed)
     y = torch.randint(0, C, (n,), generator=generator)

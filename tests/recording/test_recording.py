@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.datasets import load_wine
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
@@ -40,12 +40,6 @@ def runs(wine):
         return estimator, record_fit(estimator, *wine, n_snapshots=4, data_name="wine")
 
     return {make: run(make) for make in KINDS}
-
-
-def blobs(C, n, d=6, seed=0):
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % C
-    return rng.normal(size=(C, d))[y] + 0.4 * rng.normal(size=(n, d)), y
 
 
 def kept_apart(y, seed=0):
@@ -106,61 +100,63 @@ def test_the_first_snapshot_is_before_training_and_the_kept_one_is_the_estimator
 
 def test_measures_are_those_of_the_embedding(wine):
     X, y = wine
-    record = record_fit(CoCoClassifier(normalize=False, **SMALL), X, y, n_snapshots=3)
+    estimator = CoCoClassifier(loss="coco", normalize=False, **SMALL)
+    record = record_fit(estimator, X[::3], y[::3], n_snapshots=3)
+    labels = record.labels[~record.is_test]
     for s in range(len(record.epochs)):
-        train = record.embeddings[s, ~record.is_test].astype(float)
-        labels = record.labels[~record.is_test]
+        h = record.embeddings[s, ~record.is_test].astype(float)
         found = {name: record.measures[name][s] for name in MEASURES}
-        assert found["dispersity"] == pytest.approx(dispersity(train, labels), rel=1e-5)
-        collapse = neural_collapse(train, labels)
-        assert found["nc1"] == pytest.approx(collapse.nc1, rel=1e-5)
-        assert found["nc2"] == pytest.approx(collapse.nc2, rel=1e-5)
-        assert found["nc4"] == collapse.nc4
+        collapse = neural_collapse(h, labels)
+        expected = {
+            "dispersity": dispersity(h, labels),
+            "nc1": collapse.nc1,
+            "nc2": collapse.nc2,
+            "nc4": collapse.nc4,
+            "loss": float(printed_coco(h, labels, record.target)),
+        }
+        assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-4)
         assert math.isnan(found["nc3"])
         parts = found["nc1_part"] + found["nc2_part"] + found["norm_part"]
         assert found["loss"] == pytest.approx(parts)
-        means = np.stack([train[labels == c].mean(axis=0) for c in range(3)])
+        means = np.stack([h[labels == c].mean(axis=0) for c in range(3)])
         np.testing.assert_allclose(record.class_means[s], means, atol=1e-6)
 
 
-def test_the_loss_is_the_printed_formula(wine):
-    X, y = wine
-    X, y = X[::3], y[::3]
-    record = record_fit(CoCoClassifier(loss="coco", normalize=False, **SMALL), X, y, n_snapshots=2)
-    h = record.embeddings[-1, ~record.is_test].astype(float)
-    labels = record.labels[~record.is_test]
-    expected = printed_coco(h, labels, record.target)
-    assert record.measures["loss"][-1] == pytest.approx(float(expected), rel=1e-4)
-
-
-def test_balanced_accuracy_grows(wine):
-    estimator = CoCoClassifier(**(SMALL | {"max_iter": 20}))
-    record = record_fit(estimator, *wine, n_snapshots=2)
-    assert record.measures["train_balanced_accuracy"][-1] > 0.95
-    assert record.measures["test_balanced_accuracy"][-1] > 0.9
+def lopsided(n=600):
+    """Return a table of three classes, one of them rare, that no line parts."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [n // 2, n // 2 - n // 20, n // 20])
+    return rng.normal(size=(3, 4))[y] * 0.8 + rng.normal(size=(n, 4)), y
 
 
 @pytest.mark.parametrize(
     "estimator",
     [
-        CoCoClassifier(embedding_dim=1, **SMALL),
-        CoCoClassifier(embedding_dim=2, normalize=False, output="tanh", **SMALL),
-        CoCoClassifier(embedding_dim=3, head="centroid", **SMALL),
-        CoCoClassifier(head="ridge", priors="empirical", **SMALL),
-        CoCoClassifier(head=DecisionTreeClassifier(random_state=0), **SMALL),
-        CoCoClassifier(class_weight="balanced", early_stopping=False, dropout=0.2, **SMALL),
-        CrossEntropyClassifier(embedding_dim=2, **SMALL),
+        CoCoClassifier(embedding_dim=1),  # of two classes
+        CoCoClassifier(embedding_dim=2, normalize=False, output="tanh"),
+        CoCoClassifier(embedding_dim=3, head="centroid"),
+        CoCoClassifier(head="ridge", priors="empirical"),
+        CoCoClassifier(head=DecisionTreeClassifier(random_state=0)),
+        CoCoClassifier(head=KNeighborsClassifier(3)),  # which takes no weights
+        CoCoClassifier(class_weight="balanced", early_stopping=False, dropout=0.2),
+        CrossEntropyClassifier(embedding_dim=2),
+        CrossEntropyClassifier(class_weight="balanced"),
+        CrossEntropyClassifier(class_weight={0: 1, 1: 5, 2: 20}, priors="empirical"),
+        CrossEntropyClassifier(head="gaussian"),
+        DotRegressionClassifier(),
     ],
     ids=str,
 )
-def test_every_kind_of_classifier_is_recorded(estimator):
-    X, y = load_breast_cancer(return_X_y=True)
-    record = record_fit(estimator, X, y, n_snapshots=3, max_points=60)
-    assert record.balanced_accuracy > 0.7
+def test_the_kept_epoch_is_judged_by_the_head_that_the_fit_made(estimator):
+    estimator = clone(estimator).set_params(**(SMALL | {"n_members": 1}))
+    X, y = lopsided()
+    rows = y < (2 if estimator.embedding_dim == 1 else 3)
+    record = record_fit(estimator, X[rows], y[rows], n_snapshots=2)
+    at_the_end = record.measures["test_balanced_accuracy"][record.kept]
+    assert at_the_end == pytest.approx(record.balanced_accuracy)
     assert record.embeddings.shape[:2] == (len(record.epochs), len(record.labels))
-    assert (~record.is_test).sum() <= 60
-    json.dumps(record.to_dict(), allow_nan=False)
     assert (record.reliability is None) == (not hasattr(estimator, "predict_proba"))
+    json.dumps(record.to_dict(), allow_nan=False)
 
 
 def test_linear_classifiers_have_a_third_measure(runs):
@@ -195,35 +191,25 @@ def test_a_network_of_ones_own_is_recorded(wine, normalize):
     assert record.normalized == normalize
 
 
-@pytest.mark.parametrize("C", [2, 40, 200])
-def test_few_and_many_classes_are_recorded(C):
-    X, y = blobs(C, 3 * C if C > 2 else 60)
-    estimator = CoCoClassifier(
-        embedding_dim=min(C, 8), similarity="packing", head="centroid", **(SMALL | {"max_iter": 2})
+def test_many_classes_are_recorded():
+    C, rng = 200, np.random.default_rng(0)
+    y = np.arange(3 * C) % C
+    X = rng.normal(size=(C, 6))[y] + 0.4 * rng.normal(size=(3 * C, 6))
+    options = SMALL | {"max_iter": 2, "embedding_dim": 8, "head": "centroid"}
+    record = record_fit(
+        CoCoClassifier(similarity="packing", **options), X, y, n_snapshots=2, max_points=50
     )
-    record = record_fit(estimator, X, y, n_snapshots=2, max_points=50)
-    assert record.n_classes == C
     assert record.confusion.shape == (C, C)
     assert set(record.labels[~record.is_test]) == set(range(C))  # each class is seen
 
 
-def test_classes_of_one_and_two_rows_are_learnt():
-    X, y = blobs(3, 60)
+def test_classes_of_one_and_two_rows_are_learnt(wine):
+    X, y = wine
     X, y = np.r_[X, X[:3] + 9], np.r_[y, [3, 4, 4]]
     record = record_fit(CoCoClassifier(**SMALL), X, y, n_snapshots=2)
     assert record.test_counts[3:].tolist() == [0, 1]
     assert record.train_counts[3:].tolist() == [1, 1]
     assert 0 <= record.balanced_accuracy <= 1
-
-
-def test_tables_with_names_and_gaps_and_repeated_rows_are_recorded():
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"a": rng.integers(0, 4, 200), "b": rng.choice(["x", "y", None], 200)})
-    y = np.where(table.a > 1, "high", "low")
-    record = record_fit(CoCoClassifier(**SMALL), table, y, class_names=["HIGH", "LOW"])
-    assert record.class_names == ("HIGH", "LOW")
-    assert record.n_features == 2
-    assert record.balanced_accuracy > 0.9
 
 
 def test_listeners_hear_every_epoch_and_can_stop(wine):
@@ -277,34 +263,6 @@ def test_the_dictionary_has_rounded_numbers_and_no_nan(runs):
     assert known["reliability"]["counts"] == record.reliability.counts.tolist()
 
 
-def lopsided(n=600):
-    """Return a table of three classes, one of them rare, that no line parts."""
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], [n // 2, n // 2 - n // 20, n // 20])
-    return rng.normal(size=(3, 4))[y] * 0.8 + rng.normal(size=(n, 4)), y
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        CrossEntropyClassifier(**SMALL),
-        CrossEntropyClassifier(class_weight="balanced", **SMALL),
-        CrossEntropyClassifier(class_weight={0: 1, 1: 5, 2: 20}, priors="empirical", **SMALL),
-        CrossEntropyClassifier(head="gaussian", **SMALL),
-        CoCoClassifier(head="ridge", **SMALL),
-        CoCoClassifier(class_weight="balanced", **SMALL),
-        DotRegressionClassifier(**SMALL),
-    ],
-    ids=str,
-)
-def test_the_kept_epoch_is_judged_by_the_head_that_the_fit_made(estimator):
-    X, y = lopsided()
-    single = clone(estimator).set_params(n_members=1)
-    record = record_fit(single, X, y, n_snapshots=2)
-    at_the_end = record.measures["test_balanced_accuracy"][record.kept]
-    assert at_the_end == pytest.approx(record.balanced_accuracy)
-
-
 @pytest.mark.parametrize("head", ["auto", "ridge"])
 def test_a_sample_weighs_as_much_as_all_rows_of_its_class(monkeypatch, head):
     masses = []
@@ -321,13 +279,6 @@ def test_a_sample_weighs_as_much_as_all_rows_of_its_class(monkeypatch, head):
     record = record_fit(estimator, *lopsided(), n_snapshots=2, max_points=20)
     assert (~record.is_test).sum() < 25
     np.testing.assert_allclose(*masses)
-
-
-def test_a_head_that_takes_no_weights_judges_a_sample():
-    X, y = lopsided()
-    estimator = CoCoClassifier(head=KNeighborsClassifier(3), **SMALL)
-    record = record_fit(estimator, X, y, n_snapshots=2, max_points=30)
-    assert np.isfinite(record.measures["test_balanced_accuracy"]).all()
 
 
 class BrokenError(Exception):
@@ -378,7 +329,10 @@ def test_columns_are_recorded_with_how_they_were_read():
     table.loc[80:, "city"] = ""
     table["again"] = table["size"]
     fitted = CoCoClassifier(**SMALL)
-    record = record_fit(fitted, table, np.arange(n) % 2, n_snapshots=2, n_left_out=4)
+    y = np.where(np.arange(n) % 2, "low", "high")
+    record = record_fit(fitted, table, y, n_snapshots=2, n_left_out=4, class_names=["H", "L"])
+    assert record.class_names == ("H", "L")
+    assert record.n_features == table.shape[1]
     kinds = ("number", "number", "category", "date", "boolean")
     assert record.column_kinds == dict(zip(table.columns[:5], kinds, strict=True))
     assert record.column_notes == {

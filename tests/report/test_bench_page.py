@@ -113,7 +113,9 @@ def test_diagrams_name_every_model_and_no_two_names_meet(open_page, path):
         page = open_page(path, width=width)
         for svg in page.locator("svg.drawing:visible").all():
             boxes = svg.evaluate(
-                """(svg) => [...svg.querySelectorAll("text")].filter((text) => text.getClientRects().length).map((text) => {
+                """(svg) => [...svg.querySelectorAll("text")].filter(
+                  (text) => text.getClientRects().length
+                ).map((text) => {
                   const { x, y, width, height } = text.getBoundingClientRect();
                   return [x, y, x + width, y + height];
                 })"""

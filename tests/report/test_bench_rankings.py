@@ -62,12 +62,6 @@ def test_p_values_by_mean_stand_beside_those_by_what_is_significant():
     assert not by_mean["m1"].best
 
 
-def test_every_row_has_a_cell_for_each_column():
-    for n_folds in (1, 10):
-        grid = reference_grid(ranking_of(4, n_folds))
-        assert {len(row) for row in grid.rows} == {len(grid.columns)}
-
-
 def test_the_correction_is_for_all_pairs():
     ranking = ranking_of(4, n_folds=10)
     assert "for all 6 pairs of models." in reference_grid(ranking).caption

@@ -17,7 +17,6 @@ from cocoloss.cli.compare import as_scores
 from cocoloss.exceptions import CoCoError
 from cocoloss.report import bench_report
 from cocoloss.report.bench_report import write_bench_report
-from cocoloss.report.latex import as_latex
 from cocoloss.report.latex import escape as latex_escape
 from cocoloss.report.markdown import as_markdown
 from cocoloss.stats import compare
@@ -230,13 +229,6 @@ def test_a_failure_leaves_the_earlier_report_as_it_was(store, tmp_path, monkeypa
     assert (tmp_path / "index.html").read_text() == "earlier"
 
 
-def test_other_files_of_the_folder_are_left_alone(store, tmp_path):
-    (tmp_path / "mine.txt").write_text("mine")
-    write_bench_report(store, tmp_path, names=("evolution-made-up",), experiments=[PAPER])
-    assert (tmp_path / "mine.txt").read_text() == "mine"
-    assert (tmp_path / "index.html").exists()
-
-
 def test_a_file_is_no_folder(store, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CoCoError, match="it is a file; name a folder"):
@@ -286,12 +278,3 @@ def test_the_command_tells_machines_where_the_page_is(store, tmp_path):
     args = [store.name, "--out", str(tmp_path / "out"), "--name", "accuracy-made-up", "--json"]
     found = json.loads(CliRunner().invoke(report_command, args).output)
     assert found["page"] == str(tmp_path / "out" / "index.html")
-
-
-def test_writers_say_every_block_of_the_document(store):
-    findings = read_findings(store)
-    prefixes = [f.name for f in findings]
-    document = build_document(findings, [analyse(f) for f in findings], prefixes)
-    for text in (as_markdown(document, "figures"), as_latex(document, "figures")):
-        for said in ("What is missing", "coco against each other model", "Dataset by dataset"):
-            assert said in text

@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist
 
 from cocoloss.geometry import similarity, simplex_frame
 from cocoloss.report.projection import fit_target, project
-from cocoloss.report.run_report import script_data
+from cocoloss.report.run_report import run_report, script_data
 
 
 def fake(record, C, q, *, spread=0.05, S=3, n=120, target="simplex", centred=False, seed=0):
@@ -117,6 +117,11 @@ def test_coordinates_survive_their_16_bits(digits):
     data = script_data(record, view)["view"]
     raw = np.frombuffer(base64.b64decode(data["points"]), dtype="<i2").reshape(view.points.shape)
     np.testing.assert_allclose(raw * data["scale"], view.points, atol=1e-3 * view.extent)
+
+
+def test_a_thousand_points_at_forty_epochs_stay_small(digits):
+    large = fake(digits.record, 10, 10, spread=1, S=40, n=1000)
+    assert len(run_report(large).encode()) < 1_500_000
 
 
 def test_a_snapshot_that_diverged_is_marked_not_drawn(digits):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
 
-from browser import CONTRASTS
+from browser import CONTRASTS, new_page
 from cocoloss._checks import as_generator
 from cocoloss.exceptions import CoCoError
 from cocoloss.recording.watch import split_test
@@ -35,6 +35,22 @@ def report(request, tmp_path_factory):
     return write
 
 
+@pytest.fixture(scope="module")
+def shown(chromium, report):
+    """Open a report once, for tests that leave it as it was."""
+    pages = {}
+
+    def show(name):
+        if name not in pages:
+            pages[name] = new_page(chromium, report(name))
+        return pages[name]
+
+    yield show
+    for page in pages.values():
+        assert page.errors == []
+        page.context.close()
+
+
 def kept_apart(run):
     """Return the rows that were kept apart, found without asking the record."""
     labels = np.searchsorted(np.unique(run.y), run.y)
@@ -44,7 +60,8 @@ def kept_apart(run):
 
 def words(record):
     """Return the text of a report, on one line."""
-    return " ".join(re.sub("<.*?>", "", run_report(record)).split())
+    text = re.sub("<.*?>", "", re.sub("</(dt|dd)>", " ", run_report(record)))
+    return " ".join(text.split())
 
 
 def settle(page):
@@ -59,23 +76,26 @@ def seen_box(page, selector):
     return page.locator(selector).bounding_box()
 
 
-def numbers_shown(page):
-    cells = page.locator("[data-measure]")
-    return {
-        cell.get_attribute("data-measure"): (cell.get_attribute("data-value"), cell.inner_text())
-        for cell in cells.all()
-    }
+def texts(page, selector):
+    """Return the text of each cell, row by row."""
+    return page.eval_on_selector_all(
+        selector,
+        "(rows) => rows.map((row) => [...row.querySelectorAll('td')].map((td) => td.textContent))",
+    )
 
 
 def check_epoch(page, record, index):
     """Every number of the epoch is that of the record."""
     assert page.locator("#now").inner_text().startswith(f"Epoch {record.epochs[index]} ")
-    shown = numbers_shown(page)
-    assert {"test_balanced_accuracy", "dispersity", "loss", "nc1_part", "nc2_part"} <= set(shown)
-    for name, (raw, text) in shown.items():
-        value = record.measures[name][index]
-        assert math.isclose(float(raw), value, rel_tol=1e-5, abs_tol=1e-12)
-        assert text == (percent if name.endswith("accuracy") else significant)(float(raw))
+    cells = page.eval_on_selector_all(
+        "[data-measure]", "(cells) => cells.map((c) => [{ ...c.dataset }, c.textContent])"
+    )
+    names = {about["measure"] for about, _ in cells}
+    assert {"test_balanced_accuracy", "dispersity", "loss", "nc1_part", "nc2_part"} <= names
+    for about, text in cells:
+        raw, name = float(about["value"]), about["measure"]
+        assert math.isclose(raw, record.measures[name][index], rel_tol=1e-5, abs_tol=1e-12)
+        assert text == (percent if name.endswith("accuracy") else significant)(raw)
 
 
 def places(page):
@@ -131,23 +151,35 @@ def test_can_fetch_nothing(open_page, report):
 
 
 @pytest.mark.parametrize("name", ["digits", "cancer"])
-def test_the_boxes_hold_the_results_on_kept_apart(open_page, report, request, name):
-    run = request.getfixturevalue(name)
+def test_boxes_matrix_and_reliability_are_those_of_the_rows_kept_apart(shown, request, name):
+    run, page = request.getfixturevalue(name), shown(name)
     X, labels = kept_apart(run)
-    right = run.estimator.predict(X) == np.unique(run.y)[labels]
-    recalls = [right[labels == c].mean() for c in np.unique(labels)]
-    p = run.estimator.predict_proba(X)[np.arange(len(X)), labels]
-    page = open_page(report(name))
+    predicted = np.searchsorted(run.estimator.classes_, run.estimator.predict(X))
+    right = predicted == labels
+    score = np.mean([right[labels == c].mean() for c in np.unique(labels)])
+    probabilities = run.estimator.predict_proba(X)
+    boxes = page.eval_on_selector_all(
+        "[data-key][data-value].value",
+        "(all) => Object.fromEntries(all.map((e) => [e.dataset.key, Number(e.dataset.value)]))",
+    )
+    p = probabilities[np.arange(len(X)), labels]
+    expected = {"accuracy": right.mean(), "balanced_accuracy": score, "log_loss": -np.log(p).mean()}
+    assert {key: boxes[key] for key in expected} == pytest.approx(expected, rel=1e-4)
+    assert page.locator("[data-key=balanced_accuracy]").inner_text() == percent(float(score))
+    assert percent(float(score)) in page.locator(".lead").inner_text()
 
-    def shown(key):
-        return float(page.locator(f"[data-key={key}]").get_attribute("data-value"))
+    counts = texts(page, "table.confusion tbody tr")
+    assert np.array_equal(np.array(counts, dtype=int), confusion_matrix(labels, predicted))
 
-    assert shown("accuracy") == pytest.approx(right.mean())
-    assert shown("balanced_accuracy") == pytest.approx(np.mean(recalls))
-    assert shown("log_loss") == pytest.approx(-np.log(p).mean(), rel=1e-4)
-    text = page.locator("[data-key=balanced_accuracy]").inner_text()
-    assert text == percent(float(np.mean(recalls)))
-    assert percent(float(np.mean(recalls))) in page.locator(".lead").inner_text()
+    bins = {}
+    for p, label in zip(probabilities, labels, strict=True):
+        where = min(9, max(0, math.ceil(10 * p.max()) - 1))
+        bins.setdefault(where, []).append((p.max(), p.argmax() == label))
+    assert texts(page, "table.bins tbody tr") == [
+        [str(len(b)), percent(np.mean([s for s, _ in b])), percent(np.mean([r for _, r in b]))]
+        for _, b in sorted(bins.items())
+    ]
+    assert page.locator("#chart-reliability circle[data-bin]").count() >= len(bins)
 
 
 @pytest.mark.parametrize("name", ["digits", "cancer"])
@@ -175,8 +207,8 @@ def test_the_slider_moves_by_keyboard(open_page, report, request, name):
     assert len(set(seen)) == len(seen)  # the points have moved, too
 
 
-def test_the_slider_moves_by_mouse(open_page, report, digits):
-    page = open_page(report("digits"))
+def test_the_slider_moves_by_mouse(shown, digits):
+    page = shown("digits")
     box = seen_box(page, "#epoch")
     middle = box["y"] + box["height"] / 2
     last = len(digits.record.epochs) - 1
@@ -192,8 +224,8 @@ def test_the_slider_moves_by_mouse(open_page, report, digits):
     check_epoch(page, digits.record, last)
 
 
-def test_a_curve_can_be_clicked_to_choose_the_epoch(open_page, report, cancer):
-    page = open_page(report("cancer"))
+def test_a_curve_can_be_clicked_to_choose_the_epoch(shown, cancer):
+    page = shown("cancer")
     box = seen_box(page, "#chart-dispersity svg.chart")
     page.mouse.click(box["x"] + 47, box["y"] + 60)  # where the axis begins
     check_epoch(page, cancer.record, 0)
@@ -203,26 +235,28 @@ def test_a_curve_can_be_clicked_to_choose_the_epoch(open_page, report, cancer):
 
 def test_plays_and_pauses(open_page, report, digits):
     page = open_page(report("digits"))
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)  # a busy machine would be at the end before it is asked to pause
     play, slider = page.locator("#play"), page.locator("#epoch")
+    last = len(digits.record.epochs) - 1
     slider.press("Home")
     play.click()
     assert play.get_attribute("aria-pressed") == "true"
-    page.wait_for_function(  # and pause in the same moment: a busy machine might reach the end
-        """() => Number(document.getElementById('epoch').value) >= 2
-          && (document.getElementById('play').click(), true)"""
-    )
+    page.clock.run_for(500)
+    play.click()
     index = int(slider.input_value())
+    assert 0 < index < last
     check_epoch(page, digits.record, index)
-    settle(page)
+    page.clock.run_for(500)
     assert int(slider.input_value()) == index
     play.click()
-    last = len(digits.record.epochs) - 1
-    page.wait_for_function(f"() => document.getElementById('epoch').value === '{last}'")
-    page.wait_for_function("() => document.getElementById('play').ariaPressed === 'false'")
+    page.clock.run_for(3000)
+    assert int(slider.input_value()) == last
+    assert play.get_attribute("aria-pressed") == "false"
 
 
-def test_the_legend_hides_classes(open_page, report):
-    page = open_page(report("digits"))
+def test_the_legend_hides_classes(shown):
+    page = shown("digits")
     page.locator("#legend button[data-class='3']").click()
     settle(page)
     assert page.locator(".mean[data-class='3'], .vertex[data-class='3']").count() == 0
@@ -235,9 +269,9 @@ def test_the_legend_hides_classes(open_page, report):
     assert page.locator(".mean").count() == 10
 
 
-def test_a_point_tells_what_it_is(open_page, report, cancer):
-    page = open_page(report("cancer"))
-    settle(page)
+def test_a_point_tells_what_it_is(shown, cancer):
+    page = shown("cancer")
+    page.locator("#epoch").fill(str(cancer.record.kept))
     box = seen_box(page, "#stage")
     view = project(cancer.record)
     row = int(np.flatnonzero(cancer.record.is_test)[0])
@@ -251,8 +285,8 @@ def test_a_point_tells_what_it_is(open_page, report, cancer):
     assert page.locator(".tip").is_hidden()
 
 
-def test_the_third_dimension_is_turned_by_mouse_and_keyboard(open_page, report):
-    page = open_page(report("digits"))
+def test_the_third_dimension_is_turned_by_mouse_and_keyboard(shown):
+    page = shown("digits")
     settle(page)
     flat = places(page)
     page.locator("[data-solid=true]").click()
@@ -275,18 +309,6 @@ def test_the_third_dimension_is_turned_by_mouse_and_keyboard(open_page, report):
     np.testing.assert_allclose(places(page), flat, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", ["digits", "cancer"])
-def test_the_confusion_matrix_is_scikit_learns(open_page, report, request, name):
-    run = request.getfixturevalue(name)
-    X, labels = kept_apart(run)
-    predicted = np.searchsorted(run.estimator.classes_, run.estimator.predict(X))
-    expected = confusion_matrix(labels, predicted)
-    page = open_page(report(name))
-    rows = page.locator("table.confusion tbody tr").all()
-    found = [[int(cell.text_content()) for cell in row.locator("td").all()] for row in rows]
-    assert np.array_equal(found, expected)
-
-
 def test_a_large_confusion_matrix_is_a_picture_that_tells(open_page, report, many):
     X, labels = kept_apart(many)
     expected = confusion_matrix(labels, many.estimator.predict(X), labels=np.arange(40))
@@ -301,30 +323,11 @@ def test_a_large_confusion_matrix_is_a_picture_that_tells(open_page, report, man
     assert page.locator("table.confusion").count() == 0
 
 
-@pytest.mark.parametrize("name", ["digits", "cancer"])
-def test_the_reliability_numbers_are_those_of_the_run(open_page, report, request, name):
-    run = request.getfixturevalue(name)
-    X, labels = kept_apart(run)
-    probabilities = run.estimator.predict_proba(X)
-    bins = {}
-    for p, label in zip(probabilities, labels, strict=True):
-        where = min(9, max(0, math.ceil(10 * p.max()) - 1))
-        bins.setdefault(where, []).append((p.max(), p.argmax() == label))
-    expected = [
-        [str(len(b)), percent(np.mean([s for s, _ in b])), percent(np.mean([r for _, r in b]))]
-        for _, b in sorted(bins.items())
-    ]
-    page = open_page(report(name))
-    rows = page.locator("table.bins tbody tr").all()
-    assert [[c.text_content() for c in row.locator("td").all()] for row in rows] == expected
-    dots = page.locator("#chart-reliability circle[data-bin]")
-    assert dots.count() >= len(bins)
-
-
-def test_the_angles_are_those_of_the_class_means(open_page, report, digits):
+def test_the_angles_are_those_of_the_class_means(shown, digits):
     means = digits.record.class_means[digits.record.kept]
     cosine = means[2] @ means[5] / np.linalg.norm(means[2]) / np.linalg.norm(means[5])
-    page = open_page(report("digits"), height=5000)
+    page = shown("digits")
+    page.locator("#epoch").fill(str(digits.record.kept))
     page.locator("[data-pair='2,5']").dispatch_event("pointermove", {"clientX": 9, "clientY": 9})
     said = page.locator(".tip").inner_text()
     assert f"{math.degrees(math.acos(cosine)):.1f}°" in said
@@ -349,10 +352,9 @@ def test_every_text_can_be_read_in_light_and_dark(open_page, report, name):
     assert len(painted) == 2  # the points have followed
 
 
-def test_strangers_names_are_text_and_nothing_runs(open_page, report, hostile):
+def test_strangers_names_are_text_and_nothing_runs(shown, hostile):
     names = hostile.record.class_names
-    page = open_page(report("hostile"))
-    settle(page)
+    page = shown("hostile")
     shown = page.locator("#legend .name").all_text_contents()
     assert shown == [visible(name) or "(empty)" for name in names]
     in_table = page.locator("table.classes tbody th .name").all_text_contents()
@@ -374,8 +376,8 @@ def test_prints_on_white_paper_without_controls(open_page, report):
     assert max(int(v) for v in ink.removeprefix("rgb(").removesuffix(")").split(",")) < 60
 
 
-def test_scripts_write_numbers_as_python_does(open_page, report):
-    page = open_page(report("cancer"))
+def test_scripts_write_numbers_as_python_does(shown):
+    page = shown("cancer")
     values = [0, 1, 12, 0.1, 0.02216, 0.001, 0.00099949, 3.21e-5, 999.4, 999.6, 1234.5, 99999.4]
     values += [1e5, 1.5e7, -0.25, 2.5e-300]
     found = page.evaluate("(values) => values.map(Draw.significant)", values)
@@ -384,44 +386,25 @@ def test_scripts_write_numbers_as_python_does(open_page, report):
     assert page.evaluate("(v) => v.map(Draw.percent)", shares) == [percent(v) for v in shares]
 
 
-def test_a_thousand_points_at_forty_epochs_stay_small(digits):
-    record, S = digits.record, 40
-    rng = np.random.default_rng(0)
-    embeddings = rng.normal(size=(S, 1000, 10)).astype(np.float32)
-    large = dataclasses.replace(
-        record,
-        epochs=np.arange(S),
-        kept=S - 1,
-        embeddings=embeddings,
-        class_means=rng.normal(size=(S, 10, 10)),
-        measures={name: rng.random(S) for name in record.measures},
-        labels=np.arange(1000) % 10,
-        predicted=np.arange(1000) % 10,
-        is_test=np.arange(1000) > 800,
+def test_every_number_says_whether_it_is_the_models_or_one_networks(shown, digits):
+    page = shown("digits")
+    marks = page.eval_on_selector_all(
+        ".card:has([data-key]):has(.scope)",
+        """(cards) => Object.fromEntries(cards.map((card) =>
+          ["[data-key]", ".scope"].map((part) => card.querySelector(part))
+        ).map(([number, mark]) => [number.dataset.key, mark.textContent]))""",
     )
-    assert len(run_report(large).encode()) < 1_500_000
-
-
-def test_every_number_says_whether_it_is_the_models_or_one_networks(open_page, report, digits):
-    page = open_page(report("digits"))
-    settle(page)
-    for key, mark in {
-        "balanced_accuracy": "all 2 networks",
-        "accuracy": "all 2 networks",
-        "log_loss": "all 2 networks",
-        "calibration_error": "all 2 networks",
-        "test_dispersity": "network 1 of 2",
-        "epoch": "network 1 of 2",
-    }.items():
-        card = page.locator(".card").filter(has=page.locator(f"[data-key={key}]"))
-        assert card.locator(".scope").inner_text() == mark
-    titles = page.locator("h2, h3").all_inner_texts()
-    assert "The embedding, epoch by epoch network 1 of 2" in titles
-    assert "Learning network 1 of 2" in titles
-    assert "Balanced accuracy network 1 of 2" in titles
-    assert "Test rows all 2 networks" in titles
-    assert "Rows of each class all 2 networks" in titles
-    assert "Angles between class means network 1 of 2" in titles
+    model, first = "all 2 networks", "network 1 of 2"
+    scores = ("balanced_accuracy", "accuracy", "log_loss", "calibration_error")
+    assert marks == dict.fromkeys(scores, model) | {"test_dispersity": first, "epoch": first}
+    assert set(page.locator("h2:has(.scope), h3:has(.scope)").all_inner_texts()) == {
+        f"The embedding, epoch by epoch {first}",
+        f"Learning {first}",
+        f"Balanced accuracy {first}",
+        f"Test rows {model}",
+        f"Rows of each class {model}",
+        f"Angles between class means {first}",
+    }
     assert page.locator(".numbers thead .scope").inner_text() == "network 1 of 2"
     foot = page.locator(".numbers tfoot tr")
     assert foot.locator(".scope").inner_text() == "all 2 networks"
@@ -429,10 +412,8 @@ def test_every_number_says_whether_it_is_the_models_or_one_networks(open_page, r
     assert foot.locator("td").all_inner_texts() == [percent(score) for score in scores]
 
 
-def test_the_models_accuracy_is_a_level_line_beside_the_curves_of_one_network(
-    open_page, report, digits
-):
-    page = open_page(report("digits"))
+def test_the_models_accuracy_is_a_level_line_beside_the_curves_of_one_network(shown, digits):
+    page = shown("digits")
     key = page.locator("#chart-accuracy [data-key=together]")
     curve = page.locator("#chart-accuracy [data-key=test_balanced_accuracy]")
     for press, index in (("Home", 0), ("End", len(digits.record.epochs) - 1)):
@@ -443,95 +424,78 @@ def test_the_models_accuracy_is_a_level_line_beside_the_curves_of_one_network(
         assert curve.inner_text() == percent(shown)
 
 
-def test_a_single_network_needs_no_marks(open_page, single, tmp_path):
-    page = open_page(write_run_report(single.record, tmp_path / "single.html"))
-    settle(page)
-    assert page.locator(".scope").count() == 0
-    assert page.locator("#chart-accuracy [data-key=together]").count() == 0
-    assert "One network was trained." in page.locator("header").inner_text()
+def test_a_single_network_needs_no_marks(single):
+    assert '<span class="scope' not in run_report(single.record)
+    assert '"members":1,' in run_report(single.record)  # no level line, either
+    assert "One network was trained." in words(single.record)
 
 
-def meanings(record):
-    html = run_report(record)
-    items = re.findall(r"<dt>(NC\d)</dt><dd>(.*?)</dd>", html)
-    return dict(items)
+@pytest.mark.parametrize(
+    ("name", "measures", "said"),
+    [
+        ("digits", ["NC1", "NC2", "NC4"], "mean of another class"),
+        ("cancer", ["NC1", "NC2", "NC4"], "Not drawn"),
+        ("single", ["NC1", "NC2", "NC3", "NC4"], "linear classifier and the nearest class mean"),
+    ],
+)
+def test_each_measure_of_collapse_has_a_sentence(request, name, measures, said):
+    html = run_report(request.getfixturevalue(name).record)
+    found = dict(re.findall(r"<dt>(NC\d)</dt><dd>(.*?)</dd>", html))
+    assert list(found) == measures
+    assert said in " ".join(found.values())
 
 
-def test_each_measure_of_collapse_has_a_sentence(digits, cancer, single):
-    assert list(meanings(digits.record)) == ["NC1", "NC2", "NC4"]
-    assert "mean of another class" in meanings(digits.record)["NC4"]
-    assert meanings(cancer.record)["NC2"].startswith("Not drawn")
-    linear = meanings(single.record)  # cross-entropy
-    assert list(linear) == ["NC1", "NC2", "NC3", "NC4"]
-    assert "linear classifier and the nearest class mean" in linear["NC4"]
+def few_rows(record):
+    confusion = record.confusion.copy()
+    confusion[3] = np.eye(10, dtype=int)[3]
+    return {"confusion": confusion, "test_counts": confusion.sum(axis=1)}
 
 
-def test_columns_are_told_with_how_they_were_read_and_why_others_were_not(
-    open_page, cancer, tmp_path
-):
-    record = dataclasses.replace(
-        cancer.record,
-        column_kinds={"age": "number", "<b>city</b>": "category", "day": "date", "size": "number"},
-        column_notes={"<b>city</b>": "3 values", "day": "day first"},
-        dropped_columns={"id": "text: nearly every value differs", "unit": "constant"}
-        | {f"pixel {k}": "no value" for k in range(4)},
-    )
-    page = open_page(write_run_report(record, tmp_path / "columns.html"))
-    panel = page.locator(".columns")
-    assert "4 of 10 columns were learnt from: 2 numbers, 1 category, 1 date." in panel.inner_text()
-    left, used = panel.locator("dl").all()
-    assert left.locator("dt").all_inner_texts() == ["id", "unit", "4 columns"]
-    assert left.locator("dd").all_inner_texts() == [
-        "text: nearly every value differs",
-        "constant",
-        "no value: pixel 0, pixel 1, pixel 2, pixel 3",
-    ]
-    assert used.locator("dd").all_inner_texts() == [
-        "age, size",
-        "<b>city</b> (3 values)",
-        "day (day first)",
-    ]
-    assert panel.locator("details").count() == 0
+def guesses(record):
+    wrong = np.full_like(record.confusion, 2)
+    return {"confusion": wrong, "test_counts": wrong.sum(axis=1), "balanced_accuracy": 0.1}
 
 
-def test_gaps_and_rows_left_out_are_told(cancer):
-    gaps = dataclasses.replace(
-        cancer.record,
-        column_kinds={"age": "number", "city": "category"},
-        column_notes={"city": "3 values"},
-        column_gaps={"age": 1, "city": 1200},
-        n_train=2000,
-        n_test=1000,
-        n_left_out=12,
-    )
-    page = words(gaps)
-    assert "2 of them have gaps: 1,201 cells in all, 20.0 %." in page
-    assert "(1 gap)" in page
-    assert "(3 values, 1,200 gaps)" in page
-    assert "12 more rows were left out for want of a class." in page
-    plain = words(cancer.record)
-    assert "There are no gaps." in plain
-    assert "left out for want" not in plain
+def columns(record):
+    return {
+        "column_kinds": {"age": "number", "<b>": "category", "day": "date", "size": "number"},
+        "column_notes": {"<b>": "3 values", "day": "day first"},
+        "column_gaps": {"age": 1, "day": 1199},
+        "dropped_columns": {"id": "text", "unit": "constant"}
+        | {f"x{k}": "no value" for k in range(4)},
+        "n_train": 2000,
+        "n_test": 1000,
+    }
 
 
-def test_a_long_list_of_columns_is_folded(open_page, report):
-    panel = open_page(report("cancer")).locator(".columns")  # thirty numbers
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("digits", few_rows, "Class 3 has but one test row: take it with care."),
+        ("digits", guesses, "These test rows cannot tell it from guessing."),
+        ("digits", lambda _: {"train_balanced_accuracy": 1.5}, "It knows its training rows better"),
+        ("digits", lambda _: {"prior": np.arange(1, 11) / 55}, "meant for other class shares"),
+        ("cancer", lambda _: {"reliability": None}, "The head of this model gives no probab"),
+        ("cancer", lambda _: {"n_left_out": 12}, "12 more rows were left out for want of a class."),
+        ("cancer", columns, "4 of 10 columns were learnt from: 2 numbers, 1 category, 1 date."),
+        ("cancer", columns, "2 of them have gaps: 1,200 cells in all, 10.0 %."),
+        ("cancer", columns, "id text unit constant 4 columns no value: x0, x1, x2, x3"),
+        ("cancer", columns, "2 numbers age (1 gap), size 1 category &lt;b&gt; (3 values)"),
+        ("cancer", columns, "1 date day (day first, 1,199 gaps)"),
+        ("cancer", lambda _: {"column_kinds": {}}, "were read by a transformer of your own"),
+    ],
+)
+def test_what_is_special_is_told_and_only_then(request, name, change, said):
+    record = request.getfixturevalue(name).record
+    assert said in words(dataclasses.replace(record, **change(record)))
+    assert said not in words(record)
+
+
+def test_a_long_list_of_columns_is_folded(shown):
+    panel = shown("cancer").locator(".columns")  # thirty numbers
     assert panel.locator("dl").is_hidden()
     panel.locator("summary").click()
     assert panel.locator("dd").inner_text().count("x") == 30
-
-
-def test_columns_of_a_transformer_of_ones_own_are_not_told(cancer):
-    own = dataclasses.replace(cancer.record, column_kinds={}, column_notes={}, dropped_columns={})
-    assert "columns were read by a transformer of your own" in words(own)
-
-
-def test_a_class_with_few_test_rows_is_named(digits):
-    confusion = digits.record.confusion.copy()
-    confusion[3] = np.eye(10, dtype=int)[3]
-    few = dataclasses.replace(digits.record, confusion=confusion, test_counts=confusion.sum(axis=1))
-    assert "Class 3 has but one test row: take it with care." in words(few)
-    assert "take it with care" not in words(digits.record)
 
 
 def test_guessing_is_by_the_prior(digits):
@@ -540,15 +504,6 @@ def test_guessing_is_by_the_prior(digits):
     other = dataclasses.replace(digits.record, prior=prior)
     assert f"guessing {significant(-sum(share * np.log(prior)))}" in run_report(other)
     assert f"guessing {significant(math.log(10))}" in run_report(digits.record)
-
-
-def test_says_so_when_the_model_is_no_better_than_guessing(digits):
-    wrong = np.full_like(digits.record.confusion, 2)
-    poor = dataclasses.replace(
-        digits.record, confusion=wrong, test_counts=wrong.sum(axis=1), balanced_accuracy=0.1
-    )
-    assert "cannot tell it from guessing" in words(poor)
-    assert "cannot tell it from guessing" not in words(digits.record)
 
 
 def test_the_same_record_gives_the_same_bytes(cancer):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
-from cocoloss.report.templates import asset, environment, macro, render
+from cocoloss.report.templates import asset, environment, render
 from cocoloss.report.text import MISSING, percent, significant, visible
 
 
@@ -71,10 +71,9 @@ def test_what_is_missing_is_an_error_and_none_is_nothing():
 
 
 def test_a_name_is_isolated_and_never_blank():
-    assert macro("macros.html", "name", "<x>") == (
-        '<bdi class="name" title="&lt;x&gt;">&lt;x&gt;</bdi>'
-    )
-    assert "(empty)" in macro("macros.html", "name", "  ")
+    name = environment().get_template("macros.html").module.name
+    assert name("<x>") == '<bdi class="name" title="&lt;x&gt;">&lt;x&gt;</bdi>'
+    assert "(empty)" in name("  ")
 
 
 def test_the_policy_knows_every_script_and_style_by_its_hash():

@@ -33,14 +33,8 @@ HEAD = "@relation r\n@attribute a real\n@attribute b {x,y}\n@data\n"
 MANY = ",".join(f"x{i}" for i in range(40))
 
 
-def saved(tmp_path, content, name="table.arff"):
-    path = tmp_path / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
-
-
-def test_every_declared_type_is_read(tmp_path):
-    read = read_table(saved(tmp_path, PLANTS))
+def test_every_declared_type_is_read(saved):
+    read = read_table(saved(PLANTS, "table.arff"))
     assert read["leaf length"].tolist()[0::2] == [1.5, -1000]
     assert read["width"].tolist()[0::2] == [2, 0.5]
     assert read["count"].dtype == "float64"
@@ -49,14 +43,14 @@ def test_every_declared_type_is_read(tmp_path):
     assert read.iloc[1].isna().all()
 
 
-def test_nominal_columns_have_no_order(tmp_path):
-    dtype = read_table(saved(tmp_path, PLANTS))["kind"].dtype
+def test_nominal_columns_have_no_order(saved):
+    dtype = read_table(saved(PLANTS, "table.arff"))["kind"].dtype
     assert not dtype.ordered
     assert list(dtype.categories) == ["rose", "red oak", "elm"]
 
 
-def test_packing_line_ends_marks_and_other_suffixes_change_nothing(tmp_path):
-    plain = read_table(saved(tmp_path, PLANTS))
+def test_packing_line_ends_marks_and_other_suffixes_change_nothing(saved):
+    plain = read_table(saved(PLANTS, "table.arff"))
     for content, name in [
         (gzip.compress(PLANTS.encode()), "a.arff.gz"),
         (PLANTS.replace("\n", "\r\n"), "b.arff"),
@@ -64,34 +58,34 @@ def test_packing_line_ends_marks_and_other_suffixes_change_nothing(tmp_path):
         (PLANTS, "d.csv"),
         (PLANTS.encode("utf-16"), "e.arff"),
     ]:
-        assert_frame_equal(read_table(saved(tmp_path, content, name)), plain)
+        assert_frame_equal(read_table(saved(content, name)), plain)
 
 
-def test_chunks_joined_are_the_whole(tmp_path):
-    path = saved(tmp_path, PLANTS)
+def test_chunks_joined_are_the_whole(saved):
+    path = saved(PLANTS, "table.arff")
     assert_frame_equal(pd.concat(iter_tables(path, rows=2), ignore_index=True), read_table(path))
 
 
-def test_columns_can_be_read_as_text(tmp_path):
-    read = read_table(saved(tmp_path, PLANTS), text=["count", "kind"])
+def test_columns_can_be_read_as_text(saved):
+    read = read_table(saved(PLANTS, "table.arff"), text=["count", "kind"])
     assert read["count"].tolist()[0] == "3"
     assert read["kind"].tolist()[0] == "red oak"
     assert read["count"].isna().tolist() == [False, True, False]
 
 
-def test_dense_files_are_read_as_scipy_reads_them(tmp_path):
+def test_dense_files_are_read_as_scipy_reads_them(saved):
     rng = np.random.default_rng(0)
     head = "@relation r\n@attribute a real\n@attribute b {x,y,z}\n@attribute c real\n@data\n"
     rows = [f"{a},{'xyz'[b]},{rng.normal()}\n" for a, b in rng.integers(0, 3, (50, 2))]
     content = head + "".join(rows)
     oracle = pd.DataFrame(scipy_arff.loadarff(io.StringIO(content))[0])
     oracle["b"] = oracle["b"].str.decode("ascii")
-    read = read_table(saved(tmp_path, content))
+    read = read_table(saved(content, "table.arff"))
     assert_frame_equal(read.astype({"b": object}), oracle.astype({"b": object}))
 
 
-def test_sparse_rows_leave_out_zeros_and_first_values(tmp_path):
-    read = read_table(saved(tmp_path, HEAD + "{0 1.5}\n{}\n{1 y,0 ?}\n"))
+def test_sparse_rows_leave_out_zeros_and_first_values(saved):
+    read = read_table(saved(HEAD + "{0 1.5}\n{}\n{1 y,0 ?}\n"))
     assert read["a"].tolist()[:2] == [1.5, 0]
     assert pd.isna(read["a"][2])
     assert read["b"].tolist() == ["x", "x", "y"]
@@ -114,8 +108,8 @@ def test_sparse_rows_leave_out_zeros_and_first_values(tmp_path):
         ("@relation r\n@attribute a {" + MANY + ", New York}\n@data\nx1\n", "into quotes"),
     ],
 )
-def test_a_bad_file_gives_one_clear_line(tmp_path, content, said):
-    path = saved(tmp_path, content)
+def test_a_bad_file_gives_one_clear_line(saved, content, said):
+    path = saved(content, "table.arff")
     with pytest.raises(CoCoError) as error:
         read_table(path)
     assert said in str(error.value)
@@ -125,8 +119,8 @@ def test_a_bad_file_gives_one_clear_line(tmp_path, content, said):
 
 @pytest.mark.parametrize("line", ["\n", "%\n", " % a comment\r\n"])
 @pytest.mark.parametrize("rest", ["a,b\n1,x\n2,y\n", HEAD + "1,x\n2,y\n"])
-def test_many_blank_lines_or_comments_before_a_table_take_no_time(tmp_path, line, rest):
-    path = saved(tmp_path, line * 2000 + rest, "table.csv")
+def test_many_blank_lines_or_comments_before_a_table_take_no_time(saved, line, rest):
+    path = saved(line * 2000 + rest, "table.csv")
     before = time.perf_counter()
     try:
         n_rows = len(read_table(path))
@@ -137,7 +131,7 @@ def test_many_blank_lines_or_comments_before_a_table_take_no_time(tmp_path, line
     assert time.perf_counter() - before < 5
 
 
-def test_without_the_extra_one_line_says_how_to_get_it(tmp_path, monkeypatch):
+def test_without_the_extra_one_line_says_how_to_get_it(saved, monkeypatch):
     monkeypatch.setitem(sys.modules, "arff", None)
     with pytest.raises(CoCoError, match=r"needs liac-arff; run pip install 'cocoloss\[arff\]'"):
-        read_table(saved(tmp_path, PLANTS))
+        read_table(saved(PLANTS, "table.arff"))

@@ -37,14 +37,6 @@ def complaint(path, **options):
     return str(whole.value)
 
 
-def saved(tmp_path, content, name="table.csv"):
-    path = tmp_path / name
-    if isinstance(content, str):
-        content = content.encode()
-    path.write_bytes(content)
-    return path
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -85,12 +77,12 @@ def saved(tmp_path, content, name="table.csv"):
         (b"SQLite format 3\0", "SQLite"),
     ],
 )
-def test_a_bad_file_gives_one_clear_line(tmp_path, content, said):
-    assert re.search(said, complaint(saved(tmp_path, content)))
+def test_a_bad_file_gives_one_clear_line(saved, content, said):
+    assert re.search(said, complaint(saved(content)))
 
 
-def test_a_missing_file_is_looked_for_beside(tmp_path):
-    saved(tmp_path, "a,b\n1,2\n", "customers.csv")
+def test_a_missing_file_is_looked_for_beside(saved, tmp_path):
+    saved("a,b\n1,2\n", "customers.csv")
     assert "did you mean 'customers.csv'" in complaint(tmp_path / "costumers.csv")
     assert "no folder" in complaint(tmp_path / "nowhere" / "x.csv")
 
@@ -114,11 +106,11 @@ def test_a_zip_archive_is_to_be_unpacked(tmp_path):
     assert "zip archive; unpack" in complaint(path)
 
 
-def test_a_pickle_is_not_opened(tmp_path):
-    assert "runs code" in complaint(saved(tmp_path, pickle.dumps({"a": 1}), "table.pkl"))
+def test_a_pickle_is_not_opened(saved):
+    assert "runs code" in complaint(saved(pickle.dumps({"a": 1}), "table.pkl"))
 
 
-def test_a_real_database_and_real_json_are_named(tmp_path):
+def test_a_real_database_and_real_json_are_named(saved, tmp_path):
     path = tmp_path / "table.db"
     with sqlite3.connect(path) as database:
         database.execute("create table t (a)")
@@ -127,21 +119,21 @@ def test_a_real_database_and_real_json_are_named(tmp_path):
     for orient in ("records", "columns", "split"):
         text = pd.DataFrame({"a": [1, 2]}).to_json(orient=orient)
         assert json.loads(text)
-        assert "JSON" in complaint(saved(tmp_path, text, f"{orient}.json"))
+        assert "JSON" in complaint(saved(text, f"{orient}.json"))
 
 
 @pytest.mark.parametrize("keep", [15, 60, -1, -6])
-def test_a_gzip_file_cut_short_is_damaged(tmp_path, keep):
+def test_a_gzip_file_cut_short_is_damaged(saved, keep):
     rng = np.random.default_rng(0)
     text = pd.DataFrame(rng.normal(size=(5000, 3)), columns=list("abc")).to_csv(index=False)
     packed = gzip.compress(text.encode())
-    assert "damaged or cut short" in complaint(saved(tmp_path, packed[:keep], "table.csv.gz"))
+    assert "damaged or cut short" in complaint(saved(packed[:keep], "table.csv.gz"))
 
 
-def test_a_flipped_byte_in_a_gzip_file_is_damage(tmp_path):
+def test_a_flipped_byte_in_a_gzip_file_is_damage(saved):
     packed = bytearray(gzip.compress(LONG.encode()))
     packed[len(packed) // 2] ^= 0xFF
-    assert "table.csv.gz" in complaint(saved(tmp_path, bytes(packed), "table.csv.gz"))
+    assert "table.csv.gz" in complaint(saved(bytes(packed), "table.csv.gz"))
 
 
 @pytest.mark.parametrize(
@@ -152,8 +144,8 @@ def test_a_flipped_byte_in_a_gzip_file_is_damage(tmp_path):
         ({"text": ["d"]}, "no column 'd'"),
     ],
 )
-def test_options_that_do_not_fit_the_file_are_said(tmp_path, options, said):
-    assert said in complaint(saved(tmp_path, "a,b\n1,2\n"), **options)
+def test_options_that_do_not_fit_the_file_are_said(saved, options, said):
+    assert said in complaint(saved("a,b\n1,2\n"), **options)
 
 
 @pytest.mark.parametrize(
@@ -168,27 +160,27 @@ def test_options_that_do_not_fit_the_file_are_said(tmp_path, options, said):
         ({"text": "a"}, r"say \['a'\]"),
     ],
 )
-def test_options_that_mean_nothing_are_said(tmp_path, options, said):
+def test_options_that_mean_nothing_are_said(saved, options, said):
     with pytest.raises(CoCoError, match=said):
-        read_table(saved(tmp_path, "a,b\n1,2\n"), **options)
+        read_table(saved("a,b\n1,2\n"), **options)
 
 
-def test_a_byte_outside_the_named_encoding_is_shown(tmp_path):
-    path = saved(tmp_path, "a,b\nä,2\n".encode("latin-1"))
+def test_a_byte_outside_the_named_encoding_is_shown(saved):
+    path = saved("a,b\nä,2\n".encode("latin-1"))
     assert "byte 0xe4" in complaint(path, encoding="utf-8")
     assert read_table(path)["a"][0] == "ä"
 
 
-def test_parquet_that_is_cut_short_is_damaged(tmp_path):
+def test_parquet_that_is_cut_short_is_damaged(saved, tmp_path):
     path = tmp_path / "table.parquet"
     pd.DataFrame({"a": range(1000), "b": 1.0}).to_parquet(path)
     whole = path.read_bytes()
-    assert "damaged Parquet" in complaint(saved(tmp_path, whole[:-20], "cut.parquet"))
+    assert "damaged Parquet" in complaint(saved(whole[:-20], "cut.parquet"))
     middle = whole[:100] + bytes(2000) + whole[2100:]
-    assert "Parquet" in complaint(saved(tmp_path, middle, "hole.parquet"))
-    assert "is none" in complaint(saved(tmp_path, "a,b\n1,2\n", "text.parquet"))
+    assert "Parquet" in complaint(saved(middle, "hole.parquet"))
+    assert "is none" in complaint(saved("a,b\n1,2\n", "text.parquet"))
     packed = gzip.compress(whole)
-    assert "Parquet inside gzip" in complaint(saved(tmp_path, packed, "table.parquet.gz"))
+    assert "Parquet inside gzip" in complaint(saved(packed, "table.parquet.gz"))
 
 
 def test_parquet_without_rows_is_no_table(tmp_path):
@@ -197,8 +189,8 @@ def test_parquet_without_rows_is_no_table(tmp_path):
     assert "no rows" in complaint(path)
 
 
-def test_a_number_column_that_turns_to_text_late_is_said_when_chunks_are_out(tmp_path):
-    path = saved(tmp_path, LONG + "1,seven,3\n")
+def test_a_number_column_that_turns_to_text_late_is_said_when_chunks_are_out(saved):
+    path = saved(LONG + "1,seven,3\n")
     chunks = iter_tables(path, rows=5000)
     assert (next(chunks).dtypes == "float64").all()
     with pytest.raises(CoCoError, match=r"row 12001 below the header: column 'b' holds 'seven'"):

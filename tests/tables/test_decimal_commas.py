@@ -15,21 +15,15 @@ from cocoloss.tables import find_writing, iter_tables, read_table
 SWAP = str.maketrans(",.", ".,")
 
 
-def saved(tmp_path, content, name="table.csv"):
-    path = tmp_path / name
-    path.write_text(content)
-    return path
-
-
-def test_points_beside_decimal_commas_are_thousands(tmp_path):
-    path = saved(tmp_path, "a;b\n7.730;x\n1.234,50;y\n12;z\n-1.234.567,5;z\n")
+def test_points_beside_decimal_commas_are_thousands(saved):
+    path = saved("a;b\n7.730;x\n1.234,50;y\n12;z\n-1.234.567,5;z\n")
     assert read_table(path)["a"].tolist() == [7730, 1234.5, 12, -1234567.5]
 
 
 def test_points_are_thousands_in_every_column_of_a_file_with_decimal_commas_and_that_is_said(
-    tmp_path,
+    saved,
 ):
-    path = saved(tmp_path, "a;b\n7.730;1,5\n1.250;2,5\n12;3\n")
+    path = saved("a;b\n7.730;1,5\n1.250;2,5\n12;3\n")
     with pytest.warns(UserWarning, match=r"thousands.* 'a' \(such as 7\.730\)\. Say decimal='\.'"):
         read = read_table(path)
     assert read["a"].tolist() == [7730, 1250, 12]
@@ -37,8 +31,8 @@ def test_points_are_thousands_in_every_column_of_a_file_with_decimal_commas_and_
     assert read["b"].tolist() == [1.5, 2.5, 3]
 
 
-def test_what_was_told_need_not_be_said(tmp_path):
-    path = saved(tmp_path, "a;b\n7.730;1,5\n1.250;2,5\n")
+def test_what_was_told_need_not_be_said(saved):
+    path = saved("a;b\n7.730;1,5\n1.250;2,5\n")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert read_table(path, decimal=",")["a"].tolist() == [7730, 1250]
@@ -46,8 +40,8 @@ def test_what_was_told_need_not_be_said(tmp_path):
 
 
 @pytest.mark.parametrize("cells", [["1,234", "2,500"], ["1,234", "-", "?"], ["12", "3,456,789"]])
-def test_commas_that_may_be_decimal_or_stand_between_thousands_are_said(tmp_path, cells):
-    path = saved(tmp_path, "a;b\n" + "".join(f"{cell};x\n" for cell in cells))
+def test_commas_that_may_be_decimal_or_stand_between_thousands_are_said(saved, cells):
+    path = saved("a;b\n" + "".join(f"{cell};x\n" for cell in cells))
     ambiguous = "3,456,789" not in cells  # which only has thousands
     for read in (read_table, lambda path: list(iter_tables(path))):
         with warnings.catch_warnings(record=True) as caught:
@@ -68,14 +62,14 @@ def test_commas_that_may_be_decimal_or_stand_between_thousands_are_said(tmp_path
         ('a,b\n"1,234",x\n', {}),
     ],
 )
-def test_commas_are_not_doubted_where_something_tells(tmp_path, content, options):
+def test_commas_are_not_doubted_where_something_tells(saved, content, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read_table(saved(tmp_path, content), **options)
+        read_table(saved(content), **options)
 
 
-def test_points_are_decimal_points_where_no_comma_says_otherwise(tmp_path):
-    path = saved(tmp_path, "a;b\n7.730;1\n1.250;2\n")
+def test_points_are_decimal_points_where_no_comma_says_otherwise(saved):
+    path = saved("a;b\n7.730;1\n1.250;2\n")
     assert read_table(path)["a"].tolist() == [7.73, 1.25]
     assert find_writing(path).decimal is None
 
@@ -90,14 +84,14 @@ def test_points_are_decimal_points_where_no_comma_says_otherwise(tmp_path):
         ["7.730", "on request"],
     ],
 )
-def test_what_only_resembles_thousands_stays_text(tmp_path, cells):
+def test_what_only_resembles_thousands_stays_text(saved, cells):
     rows = "".join(f"{cell};{number}\n" for cell, number in zip(cells, ["1,5", "2,5"], strict=True))
-    path = saved(tmp_path, f"a;b\n{rows}")
+    path = saved(f"a;b\n{rows}")
     assert read_table(path, decimal=",")["a"].tolist() == cells
 
 
-def test_a_dash_is_a_gap_among_thousands(tmp_path):
-    path = saved(tmp_path, "a;b\n7.730;1,5\n-;2,5\n1.250,5;3,5\n")
+def test_a_dash_is_a_gap_among_thousands(saved):
+    path = saved("a;b\n7.730;1,5\n-;2,5\n1.250,5;3,5\n")
     for read in (read_table(path), next(iter_tables(path))):
         np.testing.assert_array_equal(read["a"], [7730, np.nan, 1250.5])
 
@@ -117,19 +111,19 @@ def test_a_dash_is_a_gap_among_thousands(tmp_path):
         ("a;b\nx 1,5;2\n", None),
     ],
 )
-def test_the_decimal_mark_is_found_where_columns_agree_on_it(tmp_path, content, decimal):
-    assert find_writing(saved(tmp_path, content)).decimal == decimal
+def test_the_decimal_mark_is_found_where_columns_agree_on_it(saved, content, decimal):
+    assert find_writing(saved(content)).decimal == decimal
 
 
-def test_columns_that_are_text_do_not_tell_the_decimal_mark(tmp_path):
-    path = saved(tmp_path, "a;b\n1,5;7.730\n2,5;1.250\n")
+def test_columns_that_are_text_do_not_tell_the_decimal_mark(saved):
+    path = saved("a;b\n1,5;7.730\n2,5;1.250\n")
     assert find_writing(path, text=["a"]).decimal is None
     assert read_table(path, text=["a"])["b"].tolist() == [7.73, 1.25]
 
 
-def test_a_decimal_mark_that_is_none_is_refused(tmp_path):
+def test_a_decimal_mark_that_is_none_is_refused(saved):
     with pytest.raises(CoCoError, match=r"decimal must be '\.' or ','"):
-        find_writing(saved(tmp_path, "a;b\n1;2\n"), decimal="'")
+        find_writing(saved("a;b\n1;2\n"), decimal="'")
 
 
 def test_parquet_has_no_decimal_mark(tmp_path):
@@ -137,13 +131,13 @@ def test_parquet_has_no_decimal_mark(tmp_path):
     assert find_writing(tmp_path / "a.parquet").decimal is None
 
 
-def test_quoted_decimal_commas_are_numbers_whatever_the_separator(tmp_path):
-    path = saved(tmp_path, 'a,b\n"2,50",x\n"1.003,25",y\n4,z\n')
+def test_quoted_decimal_commas_are_numbers_whatever_the_separator(saved):
+    path = saved('a,b\n"2,50",x\n"1.003,25",y\n4,z\n')
     assert read_table(path)["a"].tolist() == [2.5, 1003.25, 4]
 
 
-def test_thousands_that_come_late_are_numbers_in_every_chunk(tmp_path):
-    path = saved(tmp_path, "a;b\n" + "1,5;2\n" * 10 + "7.730;1.250\n" * 5 + "1.234,5;3\n")
+def test_thousands_that_come_late_are_numbers_in_every_chunk(saved):
+    path = saved("a;b\n" + "1,5;2\n" * 10 + "7.730;1.250\n" * 5 + "1.234,5;3\n")
     chunks = list(iter_tables(path, rows=5))
     assert {str(t) for chunk in chunks for t in chunk.dtypes} == {"float64"}
     joined = pd.concat(chunks, ignore_index=True)
@@ -179,7 +173,7 @@ def test_what_is_written_with_thousands_and_decimal_commas_is_read_as_it_was(
         (["01067", "A1"], False),
     ],
 )
-def test_digits_that_begin_with_zero_are_found(tmp_path, cells, found):
-    path = saved(tmp_path, "a;b\n" + "".join(f"{cell};x\n" for cell in cells))
+def test_digits_that_begin_with_zero_are_found(saved, cells, found):
+    path = saved("a;b\n" + "".join(f"{cell};x\n" for cell in cells))
     assert find_writing(path).codes == (("a",) if found else ())
     assert find_writing(path, text=["a"]).codes == ()

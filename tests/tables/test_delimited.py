@@ -22,12 +22,6 @@ ALPHABET = string.ascii_letters + "äéß" + " ,;|\t\"'\n%#{}" + string.digits
 MARKS = {mark.lower() for mark in MISSING}
 
 
-def saved(tmp_path, content, name="table.csv"):
-    path = tmp_path / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
-
-
 def is_plain_text(text):
     """Tell whether a cell is text to every reader: no number, no gap, no truth value."""
     if text.strip() != text or text.lower() in MARKS | {"true", "false", "inf", "infinity"}:
@@ -60,7 +54,7 @@ def frames(draw):
     return pd.DataFrame(columns)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(
     frame=frames(),
     separator=st.sampled_from([",", ";", "\t", "|"]),
@@ -80,7 +74,7 @@ def test_what_pandas_writes_is_read_as_it_was(
     assert_frame_equal(read_table(path, separator=separator, decimal="."), frame)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(frame=frames(), rows=st.integers(1, 5), packed=st.booleans())
 def test_chunks_joined_are_the_whole(tmp_path_factory, frame, rows, packed):
     path = tmp_path_factory.mktemp("chunks") / ("a.csv.gz" if packed else "a.csv")
@@ -125,13 +119,13 @@ def test_chunks_joined_are_the_whole(tmp_path_factory, frame, rows, packed):
     ],
 )
 def test_the_separator_is_found(content, separator):
-    assert find_dialect("a.csv", Sample(content, is_whole=True)).separator == separator
+    assert find_dialect("a.csv", Sample(content, is_complete=True)).separator == separator
 
 
 def test_an_outlier_row_does_not_mislead_the_search():
     content = "a;b;c\n" + "1;2;3\n" * 5 + "1,2,3,4;x\n"
     with pytest.raises(ValueError, match="line 7: 2 cells"):
-        find_dialect("a.csv", Sample(content, is_whole=True))
+        find_dialect("a.csv", Sample(content, is_complete=True))
 
 
 @pytest.mark.parametrize(
@@ -147,61 +141,62 @@ def test_an_outlier_row_does_not_mislead_the_search():
         ("a,b\n1,5\n", "."),
     ],
 )
-def test_a_decimal_comma_is_taken_only_where_it_is_sure(tmp_path, content, decimal):
-    assert (open_table(saved(tmp_path, content)).decimal or ".") == decimal
+def test_a_decimal_comma_is_taken_only_where_it_is_sure(saved, content, decimal):
+    assert (open_table(saved(content)).decimal or ".") == decimal
 
 
-def test_decimal_commas_are_read_as_numbers(tmp_path):
-    path = saved(tmp_path, "a;b\n1,5;x\n-0,25;y\n")
+def test_decimal_commas_are_read_as_numbers(saved):
+    path = saved("a;b\n1,5;x\n-0,25;y\n")
     assert read_table(path)["a"].tolist() == [1.5, -0.25]
     assert read_table(path, decimal=".")["a"].tolist() == ["1,5", "-0,25"]
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_the_encoding_is_found(tmp_path, encoding):
-    path = saved(tmp_path, "größe,ort\n1,Köln\n".encode(encoding))
+def test_the_encoding_is_found(saved, encoding):
+    path = saved("größe,ort\n1,Köln\n".encode(encoding))
     assert read_table(path).to_dict("list") == {"größe": [1], "ort": ["Köln"]}
 
 
-@pytest.mark.parametrize("n_before", [3, 2**16, 2**18 - 14, 2**18 - 13, 2**18, 2**19])
+# Also across the ends of the first blocks, of 2**14 bytes and 2**18 more.
+@pytest.mark.parametrize("n_before", [3, 2**14 - 7, 2**14 - 6, 2**18 + 2**14 - 7])
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-def test_the_encoding_is_found_wherever_the_first_umlaut_stands(tmp_path, n_before, encoding):
-    content = "a,b\n" + "1,x\n" * (n_before // 4) + "1,öäü€\n".replace("€", "ß")
-    path = saved(tmp_path, content.encode(encoding))
+def test_the_encoding_is_found_wherever_the_first_umlaut_stands(saved, n_before, encoding):
+    content = "a,b\n" + "1,x\n" * (n_before // 4) + "1" * (n_before % 4 + 1) + ",öäüß\n"
+    path = saved(content.encode(encoding))
     assert read_table(path)["b"].iloc[-1] == "öäüß"
     *_, last = iter_tables(path, rows=10_000)
     assert last["b"].iloc[-1] == "öäüß"
 
 
-def test_every_byte_of_windows_1252_is_a_character(tmp_path):
+def test_every_byte_of_windows_1252_is_a_character(saved):
     content = b"a,b\n" + bytes(b for b in range(128, 256)) + b",1\n"
-    text = read_table(saved(tmp_path, content))["a"][0]
+    text = read_table(saved(content))["a"][0]
     assert len(text) == 128
     assert "€" in text
 
 
-def test_an_encoding_can_be_named(tmp_path):
-    path = saved(tmp_path, "a,b\nЖ,1\n".encode("koi8-r"))
+def test_an_encoding_can_be_named(saved):
+    path = saved("a,b\nЖ,1\n".encode("koi8-r"))
     assert read_table(path, encoding="koi8-r")["a"][0] == "Ж"
-    path = saved(tmp_path, "a,b\nЖ,1\n".encode("utf-16-le"))
+    path = saved("a,b\nЖ,1\n".encode("utf-16-le"))
     assert read_table(path, encoding="utf-16-le")["a"][0] == "Ж"
-    path = saved(tmp_path, "a,b\nЖ,1\n".encode("utf-8-sig"))
+    path = saved("a,b\nЖ,1\n".encode("utf-8-sig"))
     assert list(read_table(path, encoding="utf-8").columns) == ["a", "b"]
 
 
-def test_headers_are_stripped_and_blank_ones_numbered(tmp_path):
-    path = saved(tmp_path, ", b ,\n1,2,3\n")
+def test_headers_are_stripped_and_blank_ones_numbered(saved):
+    path = saved(", b ,\n1,2,3\n")
     assert list(read_table(path).columns) == ["column_1", "b", "column_3"]
 
 
-def test_counted_columns_and_years_are_names(tmp_path):
+def test_counted_columns_and_years_are_names(saved):
     for first in ("0,1,2", "1,2,3", "id,2019,2020", "1100.5,1200.5,class"):
-        path = saved(tmp_path, f"{first}\n7,8,9\n")
+        path = saved(f"{first}\n7,8,9\n")
         assert list(read_table(path).columns) == first.split(",")
 
 
-def test_a_file_without_header_is_read_when_told(tmp_path):
-    path = saved(tmp_path, "5.1,3.5,setosa\n4.9,3.0,other\n")
+def test_a_file_without_header_is_read_when_told(saved):
+    path = saved("5.1,3.5,setosa\n4.9,3.0,other\n")
     read = read_table(path, header=False)
     assert list(read.columns) == ["column_1", "column_2", "column_3"]
     assert len(read) == 2
@@ -209,8 +204,8 @@ def test_a_file_without_header_is_read_when_told(tmp_path):
     assert list(read_table(path, header=True).columns) == ["5.1", "3.5", "setosa"]
 
 
-def test_spaces_after_every_separator_mean_nothing(tmp_path):
-    path = saved(tmp_path, 'age, work, pay\n39, "State, gov", <=50K\n50, ?, >50K\n')
+def test_spaces_after_every_separator_mean_nothing(saved):
+    path = saved('age, work, pay\n39, "State, gov", <=50K\n50, ?, >50K\n')
     assert read_table(path).to_dict("list") == {
         "age": [39, 50],
         "work": ["State, gov", np.nan],
@@ -218,46 +213,44 @@ def test_spaces_after_every_separator_mean_nothing(tmp_path):
     }
 
 
-def test_spaces_after_some_separators_are_kept(tmp_path):
-    assert read_table(saved(tmp_path, "a,b\nx, y\nz,w\n"))["b"].tolist() == [" y", "w"]
+def test_spaces_after_some_separators_are_kept(saved):
+    assert read_table(saved("a,b\nx, y\nz,w\n"))["b"].tolist() == [" y", "w"]
 
 
 @pytest.mark.parametrize("mark", MISSING)
-def test_every_mark_of_a_gap_is_one(tmp_path, mark):
-    path = saved(tmp_path, f"a,b\n1,x\n{mark},{mark}\n")
+def test_every_mark_of_a_gap_is_one(saved, mark):
+    path = saved(f"a,b\n1,x\n{mark},{mark}\n")
     read = read_table(path)
     assert read["a"].dtype == "float64"
     assert read.isna().to_numpy().tolist() == [[False, False], [True, True]]
 
 
-def test_marks_of_gaps_can_be_chosen(tmp_path):
-    path = saved(tmp_path, "a,b\n1,None\n,x\n-9,y\n")
+def test_marks_of_gaps_can_be_chosen(saved):
+    path = saved("a,b\n1,None\n,x\n-9,y\n")
     read = read_table(path, missing=["", "-9"])
     assert read["b"].tolist() == ["None", "x", "y"]
     assert read["a"].isna().tolist() == [False, True, True]
 
 
-def test_columns_named_as_text_keep_their_spelling(tmp_path):
-    path = saved(tmp_path, "id,x\n007,1\n8,2\n,3\n")
+def test_columns_named_as_text_keep_their_spelling(saved):
+    path = saved("id,x\n007,1\n8,2\n,3\n")
     for read in (read_table(path, text=["id"]), *iter_tables(path, text=["id"])):
         assert read["id"].tolist()[:2] == ["007", "8"]
         assert pd.isna(read["id"][2])
 
 
-def test_types_found_late_are_types_of_the_whole_column(tmp_path):
+def test_types_found_late_are_types_of_the_whole_column(saved):
     # Beyond the blocks in which pandas guesses types.
     n = 300_000
-    path = saved(tmp_path, "a,b,c\n" + "1,1,True\n" * n + "x,,\n")
+    path = saved("a,b,c\n" + "1,1,True\n" * n + "x,,\n")
     read = read_table(path)
     assert read["a"].map(type).eq(str).all()
     assert read["b"].dtype == "float64"
     assert read["c"].dtype == "boolean"
 
 
-def test_gaps_fractions_and_huge_numbers_may_come_late(tmp_path):
-    path = saved(
-        tmp_path, "a,b,c\n" + "1,True,7\n" * 10 + ",,\n2.5,False,1e300\n" + "9" * 30 + ",,\n"
-    )
+def test_gaps_fractions_and_huge_numbers_may_come_late(saved):
+    path = saved("a,b,c\n" + "1,True,7\n" * 10 + ",,\n2.5,False,1e300\n" + "9" * 30 + ",,\n")
     chunks = list(iter_tables(path, rows=5))
     for chunk in chunks:
         assert list(map(str, chunk.dtypes)) == ["float64", "boolean", "float64"]
@@ -265,43 +258,43 @@ def test_gaps_fractions_and_huge_numbers_may_come_late(tmp_path):
 
 
 @pytest.mark.parametrize("late", ["maybe", "1", "2.5"])
-def test_truth_that_turns_into_something_else_is_said(tmp_path, late):
-    path = saved(tmp_path, "a,b\n" + "1,True\n" * 10 + f"1,{late}\n")
+def test_truth_that_turns_into_something_else_is_said(saved, late):
+    path = saved("a,b\n" + "1,True\n" * 10 + f"1,{late}\n")
     with pytest.raises(ValueError, match=rf"row 11 .* 'b' holds '{late}.*but true and false"):
         list(iter_tables(path, rows=5))
 
 
-def test_numbers_that_turn_into_truth_are_said(tmp_path):
-    path = saved(tmp_path, "a,b\n" + "1,2\n" * 10 + "1,True\n" * 5)
+def test_numbers_that_turn_into_truth_are_said(saved):
+    path = saved("a,b\n" + "1,2\n" * 10 + "1,True\n" * 5)
     with pytest.raises(ValueError, match=r"row 11 .* 'b' holds 'True', but numbers"):
         list(iter_tables(path, rows=5))
 
 
-def test_the_stray_cell_is_named_among_decimal_commas(tmp_path):
-    path = saved(tmp_path, "a;b\n" + "1,5;2,5\n" * 10 + "1,5;3,5\n1,5;abc\n")
+def test_the_stray_cell_is_named_among_decimal_commas(saved):
+    path = saved("a;b\n" + "1,5;2,5\n" * 10 + "1,5;3,5\n1,5;abc\n")
     with pytest.raises(ValueError, match=r"row 12 .* 'b' holds 'abc'"):
         list(iter_tables(path, rows=5))
 
 
-def test_a_column_that_is_empty_at_first_may_hold_anything_later(tmp_path):
-    path = saved(tmp_path, "a,b\n" + "1,\n" * 10 + "1,seldom\n")
+def test_a_column_that_is_empty_at_first_may_hold_anything_later(saved):
+    path = saved("a,b\n" + "1,\n" * 10 + "1,seldom\n")
     chunks = list(iter_tables(path, rows=5))
     assert len({str(chunk["b"].dtype) for chunk in chunks}) == 1
     assert chunks[-1]["b"].tolist() == ["seldom"]
 
 
-def test_line_ends_of_all_systems_are_read(tmp_path):
+def test_line_ends_of_all_systems_are_read(saved):
     for end in ("\n", "\r\n", "\r"):
-        path = saved(tmp_path, f"a,b{end}{end}1,x{end}2,y{end}{end}")
+        path = saved(f"a,b{end}{end}1,x{end}2,y{end}{end}")
         assert read_table(path).to_dict("list") == {"a": [1, 2], "b": ["x", "y"]}
 
 
-def test_ten_thousand_columns_are_read(tmp_path):
+def test_ten_thousand_columns_are_read(saved):
     names = [f"a_rather_long_name_{j}" for j in range(10_000)]
     frame = pd.DataFrame(np.arange(30_000).reshape(3, -1), columns=names)
     content = io.StringIO()
     frame.to_csv(content, index=False)
-    path = saved(tmp_path, content.getvalue())
+    path = saved(content.getvalue())
     assert_frame_equal(read_table(path), frame)
     assert sum(len(chunk) for chunk in iter_tables(path)) == 3
 
@@ -313,39 +306,39 @@ def test_a_wide_table_comes_in_shorter_chunks(tmp_path, monkeypatch):
     assert [len(chunk) for chunk in iter_tables(path)] == [20, 20, 15]
 
 
-def test_short_rows_are_told_from_gaps_at_the_end(tmp_path):
+def test_short_rows_are_told_from_gaps_at_the_end(saved):
     # Beyond the sample, with gaps in the last column: quotes and separators are looked at again.
     rows = ["a,b", *['"x,y",'] * 10_000, '"x",1']
-    path = saved(tmp_path, "\n".join(rows))
+    path = saved("\n".join(rows))
     assert read_table(path)["b"].isna().sum() == 10_000
     rows[9_000] = "x"
     with pytest.raises(ValueError, match="line 9001: 1 cell"):
-        read_table(saved(tmp_path, "\n".join(rows)))
+        read_table(saved("\n".join(rows)))
 
 
-def test_white_space_of_any_length_separates(tmp_path):
-    path = saved(tmp_path, '  id  size name\n   1   1.5 "a b"\n  20    NA c\n')
+def test_white_space_of_any_length_separates(saved):
+    path = saved('  id  size name\n   1   1.5 "a b"\n  20    NA c\n')
     for read in (read_table(path), *iter_tables(path)):
         assert read["name"].tolist() == ["a b", "c"]
         assert read["size"].tolist()[0] == 1.5
         assert read["size"].isna().tolist() == [False, True]
 
 
-def test_old_mac_files_keep_rows_that_begin_with_a_gap(tmp_path):
-    path = saved(tmp_path, "a,b\r\r,x\r1,y\r")
+def test_old_mac_files_keep_rows_that_begin_with_a_gap(saved):
+    path = saved("a,b\r\r,x\r1,y\r")
     assert read_table(path)["b"].tolist() == ["x", "y"]
 
 
 @pytest.mark.parametrize("hint", ["sep=;", '"sep=;"', "SEP=;", "sep=;;"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_a_hint_to_excel_is_no_row(tmp_path, hint, end, encoding):
-    path = saved(tmp_path, end.join([hint, "a;b", "1,5;ä", "2,5;y", ""]).encode(encoding))
+def test_a_hint_to_excel_is_no_row(saved, hint, end, encoding):
+    path = saved(end.join([hint, "a;b", "1,5;ä", "2,5;y", ""]).encode(encoding))
     for read in (read_table(path), *iter_tables(path)):
         assert read.to_dict("list") == {"a": [1.5, 2.5], "b": ["ä", "y"]}
 
 
-def test_a_hint_to_excel_does_not_shift_the_numbers_of_lines(tmp_path):
+def test_a_hint_to_excel_does_not_shift_the_numbers_of_lines(saved):
     with pytest.raises(ValueError, match="line 4: 1 cell"):
-        read_table(saved(tmp_path, "sep=;\na;b\n1;2\n3\n"))
-    assert read_table(saved(tmp_path, "sep=;a\n1;2\n")).columns.tolist() == ["sep=", "a"]
+        read_table(saved("sep=;\na;b\n1;2\n3\n"))
+    assert read_table(saved("sep=;a\n1;2\n")).columns.tolist() == ["sep=", "a"]

@@ -18,36 +18,24 @@ def as_objects(*values):
     return pd.Series(values, dtype=object)
 
 
-COLUMNS = {
-    "integers": pd.Series([3, -1]),
+COLUMNS = {  # beside what hypothesis draws
     "small integers": pd.Series([3, 1], dtype="uint8"),
     "integers with gaps": pd.Series([3, None], dtype="Int64"),
-    "floats": pd.Series([0.1, 1e300, np.nan, np.inf]),
-    "zeros of both signs": pd.Series([0.0, -0.0]),
-    "booleans": pd.Series([True, False]),
+    "floats": pd.Series([0.1, 1e300, np.nan, np.inf, 0.0, -0.0]),
     "booleans with gaps": pd.Series([True, None], dtype="boolean"),
-    "text": pd.Series(["a", "b"]),
-    "quotes": pd.Series(['say "x"', '"', "'"]),
-    "separators": pd.Series(["a,b", "a\tb", ";"]),
-    "newlines": pd.Series(["a\nb", "\r", "\r\n"]),
-    "spaces": pd.Series(["", " ", " a "]),
-    "text with gaps": pd.Series(["a", None, np.nan]),
+    "text": pd.Series(["a", 'say "x"', "a,b", "a\tb", "a\nb", "\r\n", "", " a ", "東京", None]),
     "objects with gaps": as_objects("a", None, np.nan, pd.NA, pd.NaT, ""),
-    "gaps alone": as_objects(None, None),
-    "one and true": as_objects(1, True, 1.0, "1"),
-    "zeros as objects": as_objects(0.0, -0.0),
-    "umlauts": pd.Series(["Köln", "Łódź", "東京"]),
+    "one and true": as_objects(1, True, 1.0, "1", 0.0, -0.0),
     "categories": pd.Series(["a", "b,c", None], dtype="category"),
     "categories of numbers": pd.Series([1, 2, None], dtype="category"),
     "categories of zeros": pd.Series(pd.Categorical.from_codes([0, 0], [-0.0])),
-    "dates": pd.to_datetime(pd.Series(["2024-01-01", "2024-12-31"])),
     "dates with times": pd.Series([pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-01 09:30")]),
     "dates as objects": as_objects(
         dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=dt.UTC), None
     ),
     "durations": pd.to_timedelta(pd.Series([1, 25]), unit="h"),
 }
-FAST = ["integers", "booleans", "text", "quotes", "text with gaps", "categories"]
+FAST = ["small integers", "booleans with gaps", "text", "categories"]
 
 
 def repeated(column):
@@ -91,11 +79,6 @@ def test_whatever_stands_in_a_column_the_bytes_are_those_of_pandas(tmp_path_fact
     path = tmp_path_factory.mktemp("lines") / "t.csv"
     write_table(frame, path)
     assert path.read_bytes() == as_pandas_writes(frame, ",")
-
-
-def test_an_empty_cell_of_the_only_column_is_in_quotes(tmp_path):
-    write_table(repeated(pd.Series(["a", None])), tmp_path / "t.csv")
-    assert set((tmp_path / "t.csv").read_text().splitlines()) == {"kind", "a", '""'}
 
 
 def test_chunks_have_one_header_also_if_the_first_is_empty(tmp_path):

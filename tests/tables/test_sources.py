@@ -161,16 +161,6 @@ def test_a_table_without_target_is_to_be_listed(folder):
         FolderSource(folder).load("plain")
 
 
-def test_a_table_whose_name_is_misspelt_in_the_schema_is_pointed_out(folder):
-    (folder / "plain.csv").write_text("a,b\n1,x\n2,y\n3,x\n")
-    (folder / "schema.json").write_text('{"plian": {"target": "b"}, "mor": {}}')
-    with pytest.raises(CoCoError, match="it says so of 'plian', which is no table there"):
-        FolderSource(folder).load("plain")
-    with pytest.warns(UserWarning, match="says nothing of more, but of 'mor'"):
-        FolderSource(folder).load("more")
-    assert FolderSource(folder).load("zipped").n_rows == 3
-
-
 def test_a_file_is_a_source_of_one(folder):
     source = FileSource(folder / "zipped.csv.gz", "target", categorical=["x"])
     assert source.names() == ["zipped"]
@@ -196,8 +186,7 @@ def test_bundled_tables_have_named_classes(name, shape, classes):
     assert set(table.y) == classes
 
 
-def test_sources_are_named_in_text(folder, monkeypatch):
-    monkeypatch.setenv("COCOLOSS_CACHE", str(folder / "cache"))
+def test_sources_are_named_in_text(folder):
     assert isinstance(load_source("sklearn"), BundledSource)
     assert isinstance(load_source("openml-cc18"), OpenMLSource)
     assert load_source(f"folder:{folder}").names() == ["codes", "more", "zipped"]

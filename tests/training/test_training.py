@@ -37,6 +37,13 @@ def mlp(n_models=1, **options):
     return LockstepMLP((D, 16, Q), streams(n_models), **options)
 
 
+def run(table, schedule, n_models=1, *, loss=None, weights=None, **options):
+    """Train networks of two layers on the whole table."""
+    loss = CoCoLoss(C) if loss is None else loss
+    given = data(table, n_models, weights=weights)
+    return train(mlp(n_models), loss, given, schedule, streams(n_models, 1), **options)
+
+
 @pytest.mark.parametrize("fused", [True, False], ids=["fused", "written out"])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.3])
 def test_the_optimiser_is_torchs_adamw(fused, weight_decay):
@@ -88,7 +95,7 @@ LOSSES = {
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_training_lowers_the_loss(table, name):
-    outcome = train(mlp(), LOSSES[name](), data(table), Schedule(30, 32, 3e-3), streams(1, 1))
+    outcome = run(table, Schedule(30, 32, 3e-3), loss=LOSSES[name]())
     (curve,) = outcome.loss_curves
     assert len(curve) == 30
     assert curve[-1] < 0.5 * curve[0]
@@ -128,10 +135,8 @@ def test_a_model_in_a_stack_trains_as_it_would_alone(table, options):
 
 
 def test_the_same_generators_give_the_same_bits(table):
-    def run():
-        return train(mlp(2), CoCoLoss(C), data(table, 2), Schedule(5, 16, 3e-3), streams(2, 1))
-
-    assert torch.equal(run().parameters, run().parameters)
+    first, second = (run(table, Schedule(5, 16, 3e-3), 2).parameters for _ in range(2))
+    assert torch.equal(first, second)
 
 
 def test_each_model_stops_for_itself_and_keeps_its_best(table):
@@ -144,32 +149,13 @@ def test_each_model_stops_for_itself_and_keeps_its_best(table):
         scores = {0: abs(epoch - 2), 1: -epoch}
         return np.array([scores[k] for k in models], dtype=float)
 
-    outcome = train(
-        mlp(2),
-        CoCoLoss(C),
-        data(table, 2),
-        Schedule(10, 32, 3e-3, patience=3),
-        streams(2, 1),
-        validate=validate,
-    )
+    outcome = run(table, Schedule(10, 32, 3e-3, patience=3), 2, validate=validate)
     assert [models for models, _ in seen] == [[0, 1]] * 5 + [[1]] * 5
     assert outcome.best_epochs.tolist() == [2, 10]
     assert outcome.scores.tolist() == [0, -10]
     assert [len(curve) for curve in outcome.loss_curves] == [5, 10]
     assert torch.equal(outcome.parameters[0], seen[1][1][0])
     assert torch.equal(outcome.parameters[1], seen[9][1][0])
-
-
-def test_training_ends_when_every_model_has_stopped(table):
-    outcome = train(
-        mlp(2),
-        CoCoLoss(C),
-        data(table, 2),
-        Schedule(50, 32, 3e-3, patience=2),
-        streams(2, 1),
-        validate=lambda _, models: np.zeros(len(models)),
-    )
-    assert [len(curve) for curve in outcome.loss_curves] == [3, 3]
 
 
 def test_a_callback_hears_every_epoch_and_can_stop(table):
@@ -179,9 +165,7 @@ def test_a_callback_hears_every_epoch_and_can_stop(table):
         heard.append((epoch.number, epoch.n_epochs, epoch.loss.shape))
         return epoch.number == 4
 
-    outcome = train(
-        mlp(), CoCoLoss(C), data(table), Schedule(9, 32, 3e-3), streams(1, 1), callbacks=[callback]
-    )
+    outcome = run(table, Schedule(9, 32, 3e-3), callbacks=[callback])
     assert heard == [(n, 9, (1,)) for n in (1, 2, 3, 4)]
     assert len(outcome.loss_curves[0]) == 4
 
@@ -198,7 +182,7 @@ def test_clipping_shortens_the_gradient_of_each_model_alone(table):
         norms.append(epoch.network.gradients.norm(dim=1))
 
     schedule = Schedule(1, 32, 3e-3, clip_norm=0.5)
-    train(mlp(2), Scaled(C), data(table, 2), schedule, streams(2, 1), callbacks=[remember])
+    run(table, schedule, 2, loss=Scaled(C), callbacks=[remember])
     torch.testing.assert_close(norms[0][0], torch.tensor(0.5))
     assert norms[0][1] < 0.01
 
@@ -215,17 +199,11 @@ def test_rows_of_weight_zero_do_not_matter(table):
     weights = (torch.arange(N) < 100).float()
     changed = table[0].clone()
     changed[100:] = 7
-    run = [
-        train(
-            mlp(),
-            DotRegressionLoss(C, Q, random_state=0),
-            data((x, table[1]), weights=weights),
-            Schedule(2, 32, 3e-3),
-            streams(1, 1),
-        )
-        for x in (table[0], changed)
-    ]
-    assert torch.equal(run[0].parameters, run[1].parameters)
+    loss, schedule = DotRegressionLoss(C, Q, random_state=0), Schedule(2, 32, 3e-3)
+    first, second = (
+        run((x, table[1]), schedule, loss=loss, weights=weights) for x in (table[0], changed)
+    )
+    assert torch.equal(first.parameters, second.parameters)
 
 
 def test_a_module_of_ones_own_trains_through_the_same_loop(table):
@@ -241,7 +219,7 @@ def test_a_module_of_ones_own_trains_through_the_same_loop(table):
 
 
 def test_a_batch_larger_than_the_table_is_the_table(table):
-    outcome = train(mlp(), CoCoLoss(C), data(table), Schedule(3, 10_000, 3e-3), streams(1, 1))
+    outcome = run(table, Schedule(3, 10_000, 3e-3))
     assert len(outcome.loss_curves[0]) == 3
 
 
@@ -252,12 +230,10 @@ def test_a_model_that_was_never_judged_stays_as_it_is(table):
         seen.append(epoch.network.parameters.clone())
         return epoch.number == 3
 
-    outcome = train(
-        mlp(2),
-        CoCoLoss(C),
-        data(table, 2),
+    outcome = run(
+        table,
         Schedule(50, 32, 3e-3, patience=1, validate_every=10),
-        streams(2, 1),
+        2,
         validate=lambda _, models: np.zeros(len(models)),
         callbacks=[stop],
     )
@@ -266,27 +242,25 @@ def test_a_model_that_was_never_judged_stays_as_it_is(table):
     assert np.isnan(outcome.scores).all()
 
 
-def test_patience_is_judged_at_validations_only(table):
-    outcome = train(
-        mlp(),
-        CoCoLoss(C),
-        data(table),
-        Schedule(50, 32, 3e-3, patience=3, validate_every=4),
-        streams(1, 1),
+@pytest.mark.parametrize(("every", "patience", "n", "best"), [(4, 3, 8, 4), (1, 2, 3, 1)])
+def test_training_ends_at_the_validation_that_exhausts_the_patience(
+    table, every, patience, n, best
+):
+    outcome = run(
+        table,
+        Schedule(50, 32, 3e-3, patience=patience, validate_every=every),
+        2,
         validate=lambda _, models: np.zeros(len(models)),
     )
-    assert outcome.best_epochs.tolist() == [4]
-    assert len(outcome.loss_curves[0]) == 8
+    assert outcome.best_epochs.tolist() == [best] * 2
+    assert [len(curve) for curve in outcome.loss_curves] == [n] * 2
 
 
 def test_the_last_epoch_is_validated(table):
     epochs = []
-    train(
-        mlp(),
-        CoCoLoss(C),
-        data(table),
+    run(
+        table,
         Schedule(7, 32, 3e-3, validate_every=3),
-        streams(1, 1),
         validate=lambda *_: np.array([-float(len(epochs))]),
         callbacks=[lambda epoch: epochs.append((epoch.number, epoch.score is not None))],
     )
@@ -297,26 +271,16 @@ def test_the_last_epoch_is_validated(table):
     ("answer", "n"), [(True, 1), (np.True_, 1), (np.bool_(False), 4), (1, 4), ("yes", 4), (None, 4)]
 )
 def test_true_stops_and_nothing_else_does(table, answer, n):
-    outcome = train(
-        mlp(),
-        CoCoLoss(C),
-        data(table),
-        Schedule(4, 32, 3e-3),
-        streams(1, 1),
-        callbacks=[lambda _: answer],
-    )
+    outcome = run(table, Schedule(4, 32, 3e-3), callbacks=[lambda _: answer])
     assert len(outcome.loss_curves[0]) == n
 
 
 def test_a_callback_can_ask_what_would_be_left(table):
     asked = []
     scores = iter([3.0, 1.0, 2.0, 5.0])
-    outcome = train(
-        mlp(),
-        CoCoLoss(C),
-        data(table),
+    outcome = run(
+        table,
         Schedule(4, 32, 3e-3),
-        streams(1, 1),
         validate=lambda *_: np.array([next(scores)]),
         callbacks=[lambda epoch: asked.append(epoch.outcome())],
     )
@@ -328,14 +292,7 @@ def test_a_callback_can_ask_what_would_be_left(table):
 
 def test_a_score_that_is_never_finite_is_a_divergence(table):
     with pytest.raises(CoCoError, match="training diverged"):
-        train(
-            mlp(),
-            CoCoLoss(C),
-            data(table),
-            Schedule(2, 32, 3e-3),
-            streams(1, 1),
-            validate=lambda *_: np.array([np.inf]),
-        )
+        run(table, Schedule(2, 32, 3e-3), validate=lambda *_: np.array([np.inf]))
 
 
 def test_models_that_go_on_keep_their_momentum():

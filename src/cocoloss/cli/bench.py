@@ -1,11 +1,10 @@
 """``cocoloss bench``: many models on many tables, on one machine or on a cluster."""
 
-import functools
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
@@ -71,34 +70,16 @@ class SpecFile(NamedTuple):
         return self.store or f"{file}.sqlite"
 
 
-def spec_file(command: options.Command) -> options.Command:
-    """Add SPEC and what changes it, which the command gets as the one argument ``asked``."""
-
-    @functools.wraps(command)
-    def wrapper(
-        spec: Path,
-        store: str | None,
-        models: tuple[str, ...],
-        data: str | None,
-        datasets: tuple[str, ...],
-        time_limit: str | None,
-        experiments: tuple[Path, ...],
-        **rest: Any,
-    ) -> Any:
-        asked = SpecFile(spec, store, models, data, datasets, time_limit, experiments)
-        return command(asked=asked, **rest)
-
-    added = (
-        experiments_option,
-        click.option("--time-limit", metavar="TIME", help="For each task, such as 90, 15m or 2h."),
+spec_file = options.packed(  # SPEC, and what changes it
+    "asked",
+    SpecFile,
+    [
+        click.argument("spec", type=click.Path(path_type=Path)),
         click.option(
-            "--dataset", "datasets", multiple=True, metavar="NAME", help="Only this; repeatable."
-        ),
-        click.option(
-            "--data",
-            metavar="SOURCE",
-            help="Read the tables from here instead: folder:PATH, file:PATH#TARGET, sklearn or "
-            "openml-cc18.",
+            "--store",
+            metavar="FILE|URL",
+            help="Where results are kept: a SQLite file, or postgresql://user@host/name. "
+            "NAME.sqlite in the current folder, after the spec's name, if left out.",
         ),
         click.option(
             "--model",
@@ -108,14 +89,18 @@ def spec_file(command: options.Command) -> options.Command:
             help="A model of your own, such as mine=my_models:make_forest; repeatable.",
         ),
         click.option(
-            "--store",
-            metavar="FILE|URL",
-            help="Where results are kept: a SQLite file, or postgresql://user@host/name. "
-            "NAME.sqlite in the current folder, after the spec's name, if left out.",
+            "--data",
+            metavar="SOURCE",
+            help="Read the tables from here instead: folder:PATH, file:PATH#TARGET, sklearn or "
+            "openml-cc18.",
         ),
-        click.argument("spec", type=click.Path(path_type=Path)),
-    )
-    return options.combined(cast("options.Command", wrapper), added)
+        click.option(
+            "--dataset", "datasets", multiple=True, metavar="NAME", help="Only this; repeatable."
+        ),
+        click.option("--time-limit", metavar="TIME", help="For each task, such as 90, 15m or 2h."),
+        experiments_option,
+    ],
+)
 
 
 @click.group()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cocoloss.stats import Comparison
 
 SUFFIXES = (".svg", ".png", ".pdf")
-LEAST_SHOWN = 0.001  # p-values below it are not told apart in a table
+LEAST_SHOWN = 0.001  # p-values below it are all shown alike
 
 
 @click.command()

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from cocoloss.json_text import finite, json_value
+
 # What a warning about columns is about -> what to do on a command line that has column options.
 ADVICE = {
     "text": "--categorical COLUMN keeps such a column as a category",
@@ -65,25 +67,11 @@ def notes_for_warnings(
 
 def print_json(value: Any) -> None:
     """Print a value for machines; what is not a number is null."""
-    text = json.dumps(_as_json(value), indent=2, ensure_ascii=False, allow_nan=False)
+    known = json_value(value, number=finite, other=str)
+    text = json.dumps(known, indent=2, ensure_ascii=False, allow_nan=False)
     if not can_print(text):
-        text = json.dumps(_as_json(value), indent=2, allow_nan=False)
+        text = json.dumps(known, indent=2, allow_nan=False)
     click.echo(text)
-
-
-def _as_json(value: Any) -> Any:
-    """Return a value that JSON has."""
-    import numpy as np  # noqa: PLC0415 - heavy
-
-    if isinstance(value, dict):
-        return {str(key): _as_json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_as_json(item) for item in value]
-    if isinstance(value, (np.ndarray, np.generic)):
-        return _as_json(value.tolist())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
 
 
 def can_print(text: str) -> bool:

@@ -49,14 +49,6 @@ def packed(
     return decorate
 
 
-def combined(command: Command, options: Sequence[Decorator]) -> Command:
-    """Add options, the first of them last in the help."""
-    decorated: Any = command
-    for decorate in options:
-        decorated = decorate(decorated)
-    return cast("Command", decorated)
-
-
 def _how_to_read(
     separator: str | None, encoding: str | None, decimal: str | None, header: bool | None
 ) -> dict[str, Any]:

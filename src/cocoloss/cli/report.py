@@ -49,7 +49,7 @@ def report(
     with messages.notes_for_warnings(advice=messages.ADVICE):
         # Columns are read once, as `fit` reads them: the rows to learn from may lack the cell that
         # tells a kind.
-        X = table.settled()
+        X = table.typed()
         record = record_fit(
             estimator,
             X,

@@ -39,8 +39,8 @@ class TrainingTable:
     n_left_out: int = 0
     left_out: dict[str, str] = field(default_factory=dict)
 
-    def settled(self) -> "pd.DataFrame":
-        """Return the columns with their kinds decided, so that no part is read differently."""
+    def typed(self) -> "pd.DataFrame":
+        """Return the columns typed by their kinds, so that no fold reads them differently."""
         from cocoloss.columns import make_preprocessor, settle_kinds  # noqa: PLC0415 - heavy
 
         return cast("pd.DataFrame", settle_kinds(self.X, make_preprocessor(self.preprocess)))

@@ -4,7 +4,7 @@ Numpy and pandas alone: a model file predicts from these values without scikit-l
 column is read or encoded is not this file's business.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas.api import types
 
 from cocoloss._checks import check_option
 from cocoloss.columns.categories import TOO_RARE, TRUTH_KEYS, OneHot, fit_one_hots
@@ -39,7 +38,7 @@ from cocoloss.columns.dates import (
     write_cycles,
 )
 from cocoloss.columns.frames import MISSING, UNSEEN, Column, Header, Table, read_table
-from cocoloss.columns.numbers import NumberScaler, read_numbers
+from cocoloss.columns.numbers import NumberScaler, as_floats, read_numbers
 from cocoloss.exceptions import CoCoError
 from cocoloss.number_text import AUTO, COMMA, DOT, parse_numbers, with_decimal
 
@@ -113,7 +112,8 @@ class TableEncoder:
                 columns[name] = replace(columns[name], about=RARE, remark=why)
         encoder = cls(
             header=table.header,
-            columns=columns,
+            # Remarks quote cells, and what was learnt holds none that it does not need.
+            columns={n: replace(c, remark="") if c.remark else c for n, c in columns.items()},
             scaler=scaler,
             cycles=cycles,
             one_hots=one_hots,
@@ -304,7 +304,7 @@ class FloatEncoder:
         """Check a table and remember its columns."""
         reader = estimator or cls.reader
         table = read_table(X, reader)
-        _as_floats(table, range(len(table.names)))
+        as_floats(table, range(len(table.names)))
         return cls(header=table.header, reader=reader)
 
     @property
@@ -326,7 +326,7 @@ class FloatEncoder:
         """Return a table as a matrix of the same numbers, (n_rows, width), C-contiguous."""
         table = read_table(X, self.reader)
         where = self.header.locate(table.header, self.header.names, self.reader)
-        return _as_floats(table, [where[name] for name in self.header.names])
+        return as_floats(table, [where[name] for name in self.header.names])
 
     def feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns, which are those of the table."""
@@ -431,43 +431,6 @@ def _read_quantity(column: Column, this: ColumnKind) -> NDArray[np.float64]:
     if this.kind == NUMBER:
         return read_numbers(column, this.form, lenient=this.lenient)
     return read_days(column, this.form) if this.kind == DATE else read_seconds(column)
-
-
-def _as_floats(table: Table, positions: Sequence[int]) -> NDArray[np.float32]:
-    """Return some columns of a table as finite numbers, C-contiguous, or say which are none."""
-    values = table.numbers(positions)
-    if values is None:
-        values = np.column_stack([_plain_numbers(table.column(j)) for j in positions])
-    with np.errstate(over="ignore"):
-        result = np.array(values, dtype=np.float32, order="C", copy=None)
-    if np.isfinite(result).all():
-        return result
-    gaps = np.isnan(result).any(axis=0)
-    bad = gaps if gaps.any() else np.isinf(result).any(axis=0)
-    name = table.names[positions[int(np.argmax(bad))]]
-    if gaps.any():
-        raise CoCoError(
-            f"X has gaps (NaN), such as in column {name!r}; use preprocess='auto', which fills and "
-            f"marks them, or fill them first"
-        )
-    raise CoCoError(
-        f"X has infinite values, or values too large for float32, such as in column {name!r}; use "
-        f"preprocess='auto', which clips them smoothly, or take them out first"
-    )
-
-
-def _plain_numbers(column: Column) -> NDArray[np.float64]:
-    if types.is_numeric_dtype(column.series.dtype):
-        return read_numbers(column)
-    codes, values = column.distinct
-    parsed = parse_numbers(values)
-    bad = np.isnan(parsed)
-    if bad.any():
-        raise CoCoError(
-            f"column {column.name!r} holds {values[np.argmax(bad)]!r}, which is no number; use "
-            f"preprocess='auto', which reads categories and dates, or convert it first"
-        )
-    return np.asarray(np.append(parsed, np.nan)[codes])
 
 
 def _header_state(header: Header) -> dict[str, Any]:

@@ -16,7 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from cocoloss.columns.frames import Column
+from cocoloss.columns.frames import Column, Table
+from cocoloss.exceptions import CoCoError
 from cocoloss.number_text import parse_numbers
 
 CLIP = 3.0  # where the smooth clip levels off, in scales: x / sqrt(1 + (x / 3)^2)
@@ -42,6 +43,43 @@ def read_numbers(column: Column, form: str = "", *, lenient: bool = False) -> ND
         f" and is to hold numbers (written as {form}) now, but holds" if form else ", but now holds"
     )
     return column.parse(partial(parse_numbers, form=form), "numbers", now, lenient=lenient)
+
+
+def as_floats(table: Table, positions: Sequence[int]) -> NDArray[np.float32]:
+    """Return some columns of a table as finite numbers, C-contiguous, or say which are none."""
+    values = table.numbers(positions)
+    if values is None:
+        values = np.column_stack([_plain_numbers(table.column(j)) for j in positions])
+    with np.errstate(over="ignore"):
+        result = np.array(values, dtype=np.float32, order="C", copy=None)
+    if np.isfinite(result).all():
+        return result
+    gaps = np.isnan(result).any(axis=0)
+    bad = gaps if gaps.any() else np.isinf(result).any(axis=0)
+    name = table.names[positions[int(np.argmax(bad))]]
+    if gaps.any():
+        raise CoCoError(
+            f"X has gaps (NaN), such as in column {name!r}; use preprocess='auto', which fills and "
+            f"marks them, or fill them first"
+        )
+    raise CoCoError(
+        f"X has infinite values, or values too large for float32, such as in column {name!r}; use "
+        f"preprocess='auto', which clips them smoothly, or take them out first"
+    )
+
+
+def _plain_numbers(column: Column) -> NDArray[np.float64]:
+    if types.is_numeric_dtype(column.series.dtype):
+        return read_numbers(column)
+    codes, values = column.distinct
+    parsed = parse_numbers(values)
+    bad = np.isnan(parsed)
+    if bad.any():
+        raise CoCoError(
+            f"column {column.name!r} holds {values[np.argmax(bad)]!r}, which is no number; use "
+            f"preprocess='auto', which reads categories and dates, or convert it first"
+        )
+    return np.asarray(np.append(parsed, np.nan)[codes])
 
 
 @dataclass(frozen=True)

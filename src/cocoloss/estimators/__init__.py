@@ -1,6 +1,7 @@
 """Classifiers for tables: scikit-learn outside, networks in lockstep inside.
 
-Names are loaded when they are first used: what only answers does without scikit-learn.
+Which columns a table has, what a loss is and how a head learns is for other stages to know. Names
+are loaded when they are first used: predicting from a model file does without scikit-learn.
 """
 
 from typing import TYPE_CHECKING
@@ -12,16 +13,19 @@ if TYPE_CHECKING:
         CoCoClassifier,
         CrossEntropyClassifier,
         DotRegressionClassifier,
+        ObjectiveClassifier,
     )
     from cocoloss.estimators.cross_validate import cross_validate_lockstep
-    from cocoloss.estimators.model_file import load
+    from cocoloss.estimators.model_file import load, load_model
 
 __all__ = [
     "CoCoClassifier",
     "CrossEntropyClassifier",
     "DotRegressionClassifier",
+    "ObjectiveClassifier",
     "cross_validate_lockstep",
     "load",
+    "load_model",
 ]
 
 __getattr__, __dir__ = late_names(
@@ -31,8 +35,9 @@ __getattr__, __dir__ = late_names(
             "CoCoClassifier",
             "CrossEntropyClassifier",
             "DotRegressionClassifier",
+            "ObjectiveClassifier",
         ],
         "cocoloss.estimators.cross_validate": ["cross_validate_lockstep"],
-        "cocoloss.estimators.model_file": ["load"],
+        "cocoloss.estimators.model_file": ["load", "load_model"],
     },
 )

@@ -1,4 +1,4 @@
-"""What the classifiers share: arguments, fitting, predicting and files, as scikit-learn wants them.
+"""What the classifiers share, as scikit-learn wants it: arguments and their checks, and methods.
 
 The work is done elsewhere: a fit by plain functions, a prediction by the fitted model. Torch is
 imported where something is trained, so that a fitted classifier predicts without it.
@@ -6,8 +6,9 @@ imported where something is trained, so that a fitted classifier predicts withou
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,9 +17,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from cocoloss._checks import RandomState
-from cocoloss.estimators.model import FittedModel, History
-from cocoloss.estimators.objective import Objective
+from cocoloss._checks import RandomState, check_integer, check_option
+from cocoloss.estimators.model import OUTPUTS, FittedModel, History
+from cocoloss.estimators.objective import READOUT, Objective
+from cocoloss.exceptions import CoCoError
+from cocoloss.heads import HEADS, make_head
 
 if TYPE_CHECKING:
     from cocoloss.estimators.partial_fit import RecentRows
@@ -34,6 +37,10 @@ except ImportError:  # scikit-learn before 1.9: nobody can have set callbacks
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         """Return the method as it is."""
         return method
+
+
+DECAYS = ("cosine", "constant")
+DEVICES = "'cpu', 'cuda', 'cuda:1' or 'mps'"
 
 
 def _head_has(method: str) -> Callable[[Any], bool]:
@@ -54,6 +61,11 @@ def _head_scores(estimator: Any) -> bool:
     if hasattr(estimator, "model_") and not estimator.model_.has("predict_proba"):
         estimator.model_.heads[0].decision_function  # noqa: B018 - says who lacks it
     return True
+
+
+def _part_of(whole: str, name: str) -> Any:
+    """Return a property that is a part of a fitted attribute, and missing before there is one."""
+    return property(lambda self: getattr(getattr(self, whole), name))
 
 
 @dataclass(eq=False, repr=False)
@@ -309,70 +321,19 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
             check_is_fitted(self)
         return self.model_
 
-    # What scikit-learn and the documentation call the parts of the model.
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Classes that were seen, (C,)."""
-        return self.model_.classes
-
-    @property
-    def class_prior_(self) -> NDArray[np.float64]:
-        """Prior under which classes are predicted, (C,)."""
-        return self.model_.prior
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns that were seen."""
-        return int(self.preprocessor_.n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the columns that were seen, if they had names."""
-        names: NDArray[Any] = self.preprocessor_.feature_names_in_
-        return names
-
-    @property
-    def parameters_(self) -> NDArray[np.float32]:
-        """Weights of the networks, (n_members, P)."""
-        networks: Any = self.model_.networks
-        return np.asarray(networks.parameters)
-
-    @property
-    def layer_sizes_(self) -> tuple[int, ...]:
-        """Inputs, hidden units and outputs of the networks."""
-        networks: Any = self.model_.networks
-        return tuple(networks.layer_sizes)
-
-    @property
-    def modules_(self) -> list[Any] | None:
-        """Networks of the user's own; None if there are none."""
-        return getattr(self.model_.networks, "modules", None)
-
-    @property
-    def loss_curves_(self) -> list[list[float]]:
-        """Training loss of each member in each epoch."""
-        return self.history_.loss_curves
-
-    @property
-    def loss_curve_(self) -> list[float]:
-        """Training loss of the first member in each epoch."""
-        return self.loss_curves_[0]
-
-    @property
-    def loss_(self) -> float:
-        """The last of them."""
-        return self.loss_curve_[-1]
-
-    @property
-    def n_iter_(self) -> int:
-        """Epochs of the member that trained longest."""
-        return max(len(curve) for curve in self.loss_curves_)
-
-    @property
-    def best_epochs_(self) -> NDArray[np.int64]:
-        """The epoch that each member keeps."""
-        return self.history_.best_epochs
+    # What scikit-learn and the documentation call the parts of the model and its history.
+    classes_ = _part_of("model_", "classes")
+    class_prior_ = _part_of("model_", "prior")
+    n_features_in_ = _part_of("preprocessor_", "n_features_in_")
+    feature_names_in_ = _part_of("preprocessor_", "feature_names_in_")
+    loss_curves_ = _part_of("history_", "loss_curves")
+    loss_curve_ = property(lambda self: self.loss_curves_[0])
+    loss_ = property(lambda self: self.loss_curve_[-1])
+    n_iter_ = property(lambda self: max(len(curve) for curve in self.loss_curves_))
+    best_epochs_ = _part_of("history_", "best_epochs")
+    parameters_ = property(lambda self: self.model_.networks.parameters)
+    layer_sizes_ = property(lambda self: self.model_.networks.layer_sizes)
+    modules_ = property(lambda self: getattr(self.model_.networks, "modules", None))
 
     @property
     def _n_features_out(self) -> int:
@@ -388,3 +349,169 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         tags.input_tags.categorical = automatic
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def check_arguments(estimator: Any) -> None:
+    """Refuse what no fit could use, and say what was expected.
+
+    Raises
+    ------
+    CoCoError
+        For the first argument that is wrong.
+    """
+    objective = estimator.make_objective()
+    if not isinstance(objective, Objective):
+        raise CoCoError(
+            f"objective must be a value of cocoloss.estimators.objective, such as CoCo(), not "
+            f"{objective!r:.80}"
+        )
+    for name in ("max_iter", "batch_size", "n_iter_no_change", "n_members"):
+        check_integer(getattr(estimator, name), name, minimum=1)
+    for size in np.atleast_1d(np.asarray(estimator.hidden_layer_sizes, dtype=object)).tolist():
+        check_integer(size, "each of hidden_layer_sizes", minimum=1)
+    if not is_auto(estimator.embedding_dim):
+        if isinstance(estimator.embedding_dim, str):
+            raise CoCoError(
+                f"embedding_dim must be 'auto' or a whole number, not {estimator.embedding_dim!r}"
+            )
+        check_integer(estimator.embedding_dim, "embedding_dim", minimum=1)
+    check_option(estimator.learning_rate, "learning_rate", DECAYS)
+    check_option(estimator.output, "output", OUTPUTS)
+    _check_number(estimator, "learning_rate_init", above=0)
+    _check_number(estimator, "weight_decay", least=0)
+    _check_number(estimator, "dropout", least=0, below=1)
+    _check_dropout_layer(estimator.dropout_layer)
+    _check_number(estimator, "validation_fraction", above=0, below=1)
+    if estimator.clip_norm is not None:
+        _check_number(estimator, "clip_norm", above=0, otherwise=", or None for no clipping")
+    if estimator.module is not None:
+        _check_module_options(estimator)
+    for name in ("early_stopping", "warm_start"):
+        _check_truth(estimator, name)
+    if not is_auto(estimator.normalize):
+        _check_truth(estimator, "normalize", otherwise=", or 'auto'")
+        _check_not_on_sphere(estimator, objective)
+    _check_callbacks(estimator.callbacks)
+    _check_class_weight(estimator.class_weight)
+    _check_head(estimator, objective)
+
+
+def is_named(value: Any, name: str) -> bool:
+    """Return whether a value is this very text; arrays and estimators are compared to none."""
+    return isinstance(value, str) and value == name
+
+
+def is_auto(value: Any) -> bool:
+    """Return whether a value is left to us."""
+    return is_named(value, "auto")
+
+
+def check_device(device: Any) -> None:
+    """Refuse a device that torch does not know or that is not there."""
+    import torch  # noqa: PLC0415 - only to train
+
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise CoCoError(
+            f"device {device!r} cannot be used here; it may be {DEVICES} where there is one"
+        ) from error
+
+
+def _check_number(
+    estimator: Any,
+    name: str,
+    *,
+    least: float = -np.inf,
+    above: float = -np.inf,
+    below: float = np.inf,
+    otherwise: str = "",
+) -> None:
+    value = getattr(estimator, name)
+    is_number = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+    if not is_number or not (least <= value < below and value > above):
+        bounds = [
+            f"at least {least:g}" if least > -np.inf else "",
+            f"above {above:g}" if above > -np.inf else "",
+            f"below {below:g}" if below < np.inf else "",
+        ]
+        wanted = " and ".join(filter(None, bounds))
+        raise CoCoError(f"{name} must be a number {wanted}{otherwise}, not {value!r}")
+
+
+def _check_truth(estimator: Any, name: str, otherwise: str = "") -> None:
+    value = getattr(estimator, name)
+    if not isinstance(value, (bool, np.bool_)):
+        raise CoCoError(f"{name} must be True or False{otherwise}, not {value!r}")
+
+
+def _check_dropout_layer(layer: Any) -> None:
+    # Whether there is such a layer, the network will say.
+    if isinstance(layer, bool) or not isinstance(layer, Integral):
+        raise CoCoError(
+            f"dropout_layer must be a whole number, 0 for the inputs or -1 for what the output "
+            f"layer gets, not {layer!r}"
+        )
+
+
+def _check_not_on_sphere(estimator: Any, objective: Objective) -> None:
+    if estimator.normalize and objective.logits:
+        raise CoCoError(
+            f"normalize=True is not for {type(estimator).__name__}: its outputs are logits, which "
+            f"a norm of one would keep from ever being sure; leave it at 'auto'"
+        )
+
+
+def _check_head(estimator: Any, objective: Objective) -> None:
+    """Refuse a misspelt head before the training."""
+    head, names = estimator.head, ["auto", *HEADS]
+    if objective.head == READOUT:
+        names.insert(1, READOUT)
+    elif is_named(head, READOUT):
+        raise CoCoError(
+            f"head='readout' is not for {type(estimator).__name__}, which has no prototypes"
+        )
+    if isinstance(head, str) and head in names:
+        return
+    try:
+        make_head(head)
+    except CoCoError as error:
+        raise CoCoError(
+            f"head must be one of {', '.join(map(repr, names))} or an instance of a scikit-learn "
+            f"classifier, not {head!r}"
+        ) from error
+
+
+def _check_module_options(estimator: Any) -> None:
+    """Refuse what a network of the user's own would not heed."""
+    if estimator.output != "identity" or estimator.dropout:
+        raise CoCoError(
+            f"output={estimator.output!r} and dropout={estimator.dropout!r} are options of the "
+            f"multilayer perceptron; put what you want of them into your module"
+        )
+
+
+def _check_callbacks(callbacks: Any) -> None:
+    if callbacks is None:
+        return
+    readable_again = isinstance(callbacks, Iterable) and not isinstance(callbacks, Iterator)
+    if not readable_again or not all(callable(each) for each in callbacks):
+        raise CoCoError(
+            f"callbacks must be a list of functions that get an Epoch, not {callbacks!r:.80}"
+        )
+
+
+def _check_class_weight(class_weight: Any) -> None:
+    if class_weight is None or is_named(class_weight, "balanced"):
+        return
+    if not isinstance(class_weight, Mapping):
+        raise CoCoError(
+            f"class_weight must be None, 'balanced' or a dict of class to weight, not "
+            f"{class_weight!r:.80}"
+        )
+    for label, weight in class_weight.items():
+        if not isinstance(weight, Real) or not 0 < float(weight) < np.inf:
+            raise CoCoError(
+                f"class_weight must be positive, but class {label!r} has {weight!r}; leave the "
+                f"rows of a class out that is not to be learnt"
+            )

@@ -52,7 +52,7 @@ def cross_validate_lockstep(
     estimator : classifier of cocoloss
         Cloned for each fold. Its ``callbacks`` hear of all folds at once: an epoch has the models
         of the first fold, then those of the second, and so on. Callbacks that were set with
-        scikit-learn's ``set_callbacks`` are for single fits, and are not told.
+        scikit-learn's ``set_callbacks`` are for single fits, and are not called.
     X, y
         The table and its classes.
     groups : array, optional
@@ -100,7 +100,7 @@ def cross_validate_lockstep(
         )
     if hasattr(estimator, "_skl_callbacks"):
         warnings.warn(
-            "callbacks that were set with set_callbacks are not told of folds in lockstep; use "
+            "callbacks that were set with set_callbacks are not called for folds in lockstep; use "
             "the argument callbacks of the estimator",
             UserWarning,
             stacklevel=2,
@@ -123,7 +123,7 @@ def cross_validate_lockstep(
     fit_time = (time.perf_counter() - started) / len(splits)
 
     with _ready_made(estimator, fitted) as ready:
-        answer: dict[str, Any] = cross_validate(
+        results: dict[str, Any] = cross_validate(
             ready,
             X,
             y,
@@ -134,10 +134,10 @@ def cross_validate_lockstep(
             return_train_score=return_train_score,
             return_estimator=return_estimator,
             return_indices=return_indices,
-            n_jobs=1,  # whatever joblib is told: what is lent must come back itself, not a copy
+            n_jobs=1,  # whatever joblib is set to: what is lent must come back itself, not a copy
         )
-    answer["fit_time"] = np.full(len(splits), fit_time)
-    return answer
+    results["fit_time"] = np.full(len(splits), fit_time)
+    return results
 
 
 def _route(

@@ -18,6 +18,7 @@ from sklearn.utils.validation import has_fit_parameter
 from cocoloss._checks import as_generator, is_sparse
 from cocoloss.columns import make_preprocessor
 from cocoloss.columns.frames import check_is_table, is_polars
+from cocoloss.estimators.base import check_arguments, check_device, is_auto, is_named
 from cocoloss.estimators.early_stopping import split_held_out
 from cocoloss.estimators.jobs import Design, Job, Trained, module_factory, trained_so_far
 from cocoloss.estimators.model import (
@@ -29,7 +30,6 @@ from cocoloss.estimators.model import (
     as_inputs,
 )
 from cocoloss.estimators.objective import READOUT, Objective
-from cocoloss.estimators.parameters import check_arguments, check_device, is_auto, is_named
 from cocoloss.estimators.sample_weights import make_copies
 from cocoloss.estimators.targets import (
     class_weights,

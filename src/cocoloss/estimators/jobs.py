@@ -204,7 +204,7 @@ def _make_network(
     seeds: list[int],
     generators: list[np.random.Generator],
 ) -> LockstepMLP | ModuleStack:
-    start = [job.start for job in jobs if job.start is not None]
+    start: list[Any] = [job.start for job in jobs if job.start is not None]
     if design.module is not None:
         normalize = design.network["normalize"]
         stack = ModuleStack(design.module, seeds, normalize=normalize, device=design.device)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
+from cocoloss.estimators.base import check_arguments
 from cocoloss.estimators.fit import (
     Fitted,
     as_table,
@@ -17,7 +18,6 @@ from cocoloss.estimators.fit import (
     read_inputs,
 )
 from cocoloss.estimators.jobs import Job, train_jobs
-from cocoloss.estimators.parameters import check_arguments
 from cocoloss.estimators.sample_weights import make_copies
 from cocoloss.estimators.targets import class_weights, decision_prior, read_target, relative
 from cocoloss.exceptions import CoCoError
@@ -180,9 +180,10 @@ def _keep_rows(
     ``masses`` is what all rows of each class have weighed so far, (C,). Where a fit came before,
     its heads stay until there are enough rows.
     """
-    parts: tuple[NDArray[Any], ...] = (job.inputs, job.labels, job.row_weights)
+    parts: list[Any] = [job.inputs, job.labels, job.row_weights]
     if recent is not None:
-        parts = tuple(np.concatenate(pair) for pair in zip(recent[:3], parts, strict=True))
+        kept = (recent.inputs, recent.labels, recent.weights)
+        parts = [np.concatenate([old, new]) for old, new in zip(kept, parts, strict=True)]
     C = job.n_classes
     last = [np.flatnonzero(parts[1] == c)[-max(1, KEPT // C) :] for c in range(C)]
     chosen = np.sort(np.concatenate(last))

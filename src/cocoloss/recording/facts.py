@@ -9,7 +9,7 @@ from typing import Any
 import cocoloss
 from cocoloss.columns.encoder import FloatEncoder, TableEncoder
 
-UNTOLD = ("callbacks", "verbose")  # arguments that say nothing about what was learnt
+NOT_RECORDED = ("callbacks", "verbose")  # arguments that say nothing about what was learnt
 LONGEST_ARGUMENT = 80
 ORDERS = {"%d/%m": "day first", "%m/%d": "month first"}  # how the form of a date begins
 
@@ -17,7 +17,7 @@ ORDERS = {"%d/%m": "day first", "%m/%d": "month first"}  # how the form of a dat
 def arguments_of(estimator: Any) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the arguments as text, and the names of those that are not the default."""
     parameters = inspect.signature(type(estimator)).parameters
-    given = {n: v for n, v in estimator.get_params(deep=False).items() if n not in UNTOLD}
+    given = {n: v for n, v in estimator.get_params(deep=False).items() if n not in NOT_RECORDED}
     text = {name: _text(value) for name, value in given.items()}
     return text, tuple(name for name in text if text[name] != _text(parameters[name].default))
 

@@ -55,7 +55,7 @@ def record_fit(
 
     The estimator is fitted as ``estimator.fit`` would fit it on the same rows: looking changes
     nothing. If anything fails, it stays as it was. Callbacks that were set with scikit-learn's
-    ``set_callbacks`` are not told.
+    ``set_callbacks`` are not called.
 
     Parameters
     ----------

@@ -220,7 +220,7 @@ def prior_differs(record: RunRecord) -> bool:
 
 
 def _classes(record: RunRecord) -> list[dict[str, Any]]:
-    """Return how many rows each class has, and how well it is told."""
+    """Return how many rows each class has, and how well it is predicted."""
     right = np.diagonal(record.confusion)
     predicted = record.confusion.sum(axis=0)
     return [

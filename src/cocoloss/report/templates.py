@@ -79,14 +79,6 @@ def render(
     return page.render(title=title, policy=policy, styles=css, scripts=js, data=data, **context)
 
 
-def macro(template: str, name: str, *arguments: Any, **options: Any) -> Markup:
-    """Return what one macro of a template writes."""
-    written: Markup = getattr(environment().get_template(template).module, name)(
-        *arguments, **options
-    )
-    return written
-
-
 def asset(filename: str) -> str:
     """Return a static part of the pages."""
     return (files("cocoloss.report") / "assets" / filename).read_text(encoding="utf-8")

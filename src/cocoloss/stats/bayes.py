@@ -48,7 +48,7 @@ def bayesian_signed_rank(
     :math:`w \sim \mathrm{Dirichlet}(s, 1, \dots, 1)`, a draw from the posterior of a Dirichlet
     process. For each draw, pairs vote with weight :math:`w_i w_j`: for the first model if
     :math:`z_i + z_j > 2 r`, for the second if it is below :math:`-2 r`, for equality in between.
-    The answer is how often each of the three has most votes (Benavoli et al., 2017).
+    The result is how often each of the three has most votes (Benavoli et al., 2017).
 
     Parameters
     ----------
@@ -131,8 +131,8 @@ def bayesian_correlated_t(
     Examples
     --------
     >>> from cocoloss.stats import bayesian_correlated_t
-    >>> answer = bayesian_correlated_t([0.91, 0.93, 0.92, 0.94], [0.85, 0.88, 0.84, 0.86])
-    >>> answer.first > 0.95
+    >>> result = bayesian_correlated_t([0.91, 0.93, 0.92, 0.94], [0.85, 0.88, 0.84, 0.86])
+    >>> result.first > 0.95
     True
     """
     rope = _check_rope(rope)

@@ -234,7 +234,7 @@ def holm(p_values: Any) -> Floats:
 def corrected_t(first: Any, second: Any, *, test_fraction: float | None = None) -> CorrectedT:
     r"""Test paired scores of cross-validation by Nadeau and Bengio's corrected t-test.
 
-    Folds share training rows, so their scores are correlated, and the plain t-test finds
+    Folds share training rows, so their scores are correlated, and the ordinary t-test finds
     differences where there are none. The correction widens the variance:
 
     .. math:: t = \bar d \Big/ \sqrt{\left(\tfrac1n + \tfrac{f}{1 - f}\right) \hat\sigma^2}

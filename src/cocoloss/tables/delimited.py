@@ -1,4 +1,4 @@
-"""Delimited text through pandas' C parser, whole or in chunks.
+"""Delimited text through pandas' C parser, all at once or in chunks.
 
 Left alone, the parser lets one column be numbers in one chunk and text in the next, fills rows that
 are cut short, and takes 7.730 beside decimal commas for a fraction.
@@ -34,7 +34,7 @@ from cocoloss.tables.dialect import WHITESPACE, Dialect, check_widths, iter_rows
 from cocoloss.tables.formats import BLOCK, TextSource
 
 MOST_CELLS = 1 << 22  # in a chunk: 32 MB of numbers, however wide the table
-EXACT = 2**53  # below it, float64 has every whole number
+EXACT = 2**53  # below it, float64 has every integer
 
 NUMBER = "number"
 BOOLEAN = "boolean"
@@ -110,7 +110,7 @@ class DelimitedFile:
                 warnings.simplefilter("error", pd.errors.DtypeWarning)
                 frame = self._parse(low_memory=True)
         except pd.errors.DtypeWarning:
-            # A column changed its type on the way; judge each as a whole, for more memory and time.
+            # A column changed its type on the way: read again, a column at once, for more memory.
             frame = self._parse(low_memory=False)
         self._check_has_rows(frame)
         self._check_short_rows(len(frame), gaps_at_end=_has_gaps_at_end(frame))
@@ -130,7 +130,7 @@ class DelimitedFile:
         return self._typed_chunks(rows, columns, lenient)
 
     def verbatim(self, columns: Collection[str], rows: int) -> Iterator[Any]:
-        """Return some columns in chunks, as text to the letter: no cell is a gap."""
+        """Return some columns in chunks, as the text that the file has: no cell is a gap."""
         rows = bounded(rows, len(self.column_names))
         names = check_columns(self.path, columns, self.column_names)
         chunks = self._parsed_chunks(rows, usecols=names, dtype=str, na_values=[])
@@ -176,7 +176,7 @@ class DelimitedFile:
         self, rows: int, columns: list[str] | None, lenient: Collection[str]
     ) -> Iterator[Any]:
         wanted = list(self.column_names if columns is None else dict.fromkeys(columns))
-        # The last column is always read: a gap in it tells of rows that are cut short.
+        # The last column is always read: a gap in it is a sign of rows that are cut short.
         others: dict[str, Any] = {}
         if columns is not None:
             others["usecols"] = [*wanted, self.column_names[-1]]
@@ -191,7 +191,7 @@ class DelimitedFile:
             kinds |= dict.fromkeys((name for name in empty if name in kinds), TEXT)
         texts = [name for name, kind in kinds.items() if kind == TEXT]
         if goes_on and not set(texts) <= set(self.text):
-            # What was text is to stay text, so the file is opened again and told so.
+            # What was text is to stay text, so the file is opened again with that type.
             others["dtype"] = dict.fromkeys(texts, str)
             chunks = self._parsed_chunks(rows, **others)
         else:
@@ -254,10 +254,10 @@ class DelimitedFile:
         """Look for rows that are cut short, which pandas fills with gaps.
 
         Such a row has a gap in the last column. Only then, and only beyond the sample, which was
-        looked at already, are the separators counted; and the rows only if that does not settle it.
+        looked at already, are the separators counted; and the rows only if that is not enough.
         """
         n_columns = len(self.column_names)
-        if not gaps_at_end or self.dialect.sample_is_whole or n_columns == 1:
+        if not gaps_at_end or self.dialect.sample_is_complete or n_columns == 1:
             return
         expected = (n_rows + self.dialect.header) * (n_columns - 1)
         if self.dialect.separator == WHITESPACE or self._count_separators() != expected:
@@ -298,7 +298,7 @@ def check_columns(path: object, columns: Collection[str], names: Collection[str]
     """Return columns as a list, or say which of them the table lacks."""
     if isinstance(columns, str):
         raise CoCoError(
-            f"text must be a list of columns, not the text {columns!r}; say [{columns!r}]"
+            f"columns must be a list of names, not the text {columns!r}; say [{columns!r}]"
         )
     known = set(names)
     for name in columns:
@@ -458,10 +458,10 @@ def _comma_numbers(frame: Any, text: Collection[str]) -> tuple[dict[str, Any], l
         commas = [value for value in values[is_number] if "," in value]
         if not (points or commas) or not all(map(_is_gap, values[~is_number])):
             continue  # digits alone may be codes
-        whole = not commas and is_number.all() and (codes >= 0).all()
-        whole = whole and bool((np.abs(numbers) < EXACT).all())
+        integers = not commas and is_number.all() and (codes >= 0).all()
+        integers = integers and bool((np.abs(numbers) < EXACT).all())
         filled = _at(numbers, codes)
-        changed[name] = pd.Series(filled.astype(np.int64) if whole else filled, frame.index)
+        changed[name] = pd.Series(filled.astype(np.int64) if integers else filled, frame.index)
         if not commas:
             doubtful.append(f"{name!r} (such as {points[0]})")
     return changed, doubtful

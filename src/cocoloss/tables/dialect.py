@@ -6,6 +6,7 @@ even rows wins. What the cells mean is not this file's business.
 """
 
 import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -25,7 +26,7 @@ SPOKEN = {"\t": "tab", WHITESPACE: "white space", "\x01": r"\x01", "\x1f": r"\x1
 
 ENOUGH_BYTES = 1 << 16  # of a file show how it is written
 MOST_BYTES = 1 << 23  # are looked at, however long the lines
-ENOUGH_LINES = 100  # to tell the separator
+ENOUGH_LINES = 100  # to find the separator
 EVEN_ENOUGH = 0.5  # share of rows of the usual width, below which a separator is out
 MOST_WORDS = 4  # in the cells of a table that has one column
 
@@ -38,7 +39,7 @@ class Sample(NamedTuple):
     """The beginning of a text, and whether that is all of it."""
 
     text: str
-    is_whole: bool
+    is_complete: bool
 
 
 class Row(NamedTuple):
@@ -68,7 +69,7 @@ class Dialect:
         Whether a cell may hold a comma.
     sample : list of list of str
         The cells of the first rows below the header.
-    sample_is_whole : bool
+    sample_is_complete : bool
         Whether these are all rows of the file.
     """
 
@@ -79,7 +80,7 @@ class Dialect:
     returns: bool
     may_have_commas: bool
     sample: list[list[str]] = field(repr=False, compare=False)
-    sample_is_whole: bool
+    sample_is_complete: bool
 
     def columns(self, missing: Collection[str]) -> Iterator[tuple[str, list[str]]]:
         """Give each column with those of its cells in the sample that hold something."""
@@ -95,11 +96,11 @@ def read_sample(source: TextSource) -> Sample:
     while size < ENOUGH_BYTES or (lines < 10 and size < MOST_BYTES):
         part = source.read(ENOUGH_BYTES).decode()
         if not part:
-            return Sample("".join(parts), is_whole=True)
+            return Sample("".join(parts), is_complete=True)
         parts.append(part)
         size += len(part)
         lines += part.count("\n") + part.count("\r")
-    return Sample("".join(parts), is_whole=not source.read(1))
+    return Sample("".join(parts), is_complete=not source.read(1))
 
 
 def find_dialect(
@@ -123,7 +124,7 @@ def find_dialect(
 
     Examples
     --------
-    >>> found = find_dialect("a.csv", Sample('a;b\n1,5;"x;y"\n2,5;z\n', is_whole=True))
+    >>> found = find_dialect("a.csv", Sample('a;b\n1,5;"x;y"\n2,5;z\n', is_complete=True))
     >>> found.separator, found.names
     (';', ('a', 'b'))
     """
@@ -139,7 +140,7 @@ def find_dialect(
     names = _names(path, rows[0].cells, has_header=has_header)
     check_widths(path, rows, len(names))
     body = [row.cells for row in (rows[1:] if has_header else rows)]
-    if not body and sample.is_whole:
+    if not body and sample.is_complete:
         raise CoCoError(f"{path} has a header but no rows")
     return Dialect(
         separator,
@@ -149,7 +150,7 @@ def find_dialect(
         returns="\r" in sample.text and "\n" not in sample.text,
         may_have_commas=separator != "," or '"' in sample.text,
         sample=body,
-        sample_is_whole=sample.is_whole,
+        sample_is_complete=sample.is_complete,
     )
 
 
@@ -271,24 +272,22 @@ def _check_separator(path: object, separator: str, sample: Sample) -> str:
 
 
 def _sample_rows(sample: Sample, separator: str, *, skip_spaces: bool) -> list[Row]:
-    """Return the rows of a sample; not the last, which may be cut, unless it is the whole text."""
-    lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", sample.text)
-    if not lines[-1]:
-        lines.pop()
+    """Return the rows of a sample; not the last, which may be cut, unless it is all there is."""
+    lines = io.StringIO(sample.text, newline="")  # which ends at \n, \r\n and \r, and keeps them
     found: list[Row] = []
     try:
         found.extend(iter_rows(lines, separator, skip_spaces=skip_spaces))
     except csv.Error:
         return found  # a cell beyond csv's limit: a quote that never closes, or no table at all
-    return found if sample.is_whole else found[:-1]
+    return found if sample.is_complete else found[:-1]
 
 
 def _first_lines(sample: Sample) -> Sample:
-    """Return the beginning of a sample: some lines tell the separator as well as many."""
+    """Return the beginning of a sample: some lines show the separator as well as many."""
     ends = re.finditer(r"\r\n?|\n", sample.text)
     last = next(islice(ends, ENOUGH_LINES - 1, None), None)
     start = sample.text if last is None else sample.text[: last.end()]
-    return Sample(start, sample.is_whole and len(start) == len(sample.text))
+    return Sample(start, sample.is_complete and len(start) == len(sample.text))
 
 
 def _spoken(separator: str) -> str:

@@ -1,4 +1,4 @@
-"""What a file is, told from its first bytes, and its text as UTF-8, unpacked, block by block.
+"""What a file is, by its first bytes, and its text as UTF-8, unpacked, block by block.
 
 How rows and cells are cut is not this file's business.
 """
@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, Self
 
 from cocoloss._checks import did_you_mean
 from cocoloss.exceptions import CoCoError
@@ -29,12 +29,13 @@ SUFFIXES = {
 BLOCK = 1 << 18
 HEAD_BYTES = 1 << 14
 GZIP_MAGIC = b"\x1f\x8b"
-OTHER_MARKS = [
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-]
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    codecs.BOM_UTF8: "utf-8",
+}
 # Windows-1252, the five bytes it leaves out read as latin-1 has them: every byte is a character.
 WESTERN = "".join(bytes([b]).decode("cp1252", errors="ignore") or chr(b) for b in range(256))
 EXCEL_HINT = re.compile(rb'\A"?sep=.?"?[;,\t]*(\r?\n|\r)', re.IGNORECASE)
@@ -205,7 +206,7 @@ def _refuse_other_text(head: bytes, path: Path) -> None:
 class TextSource:
     r"""A file as a stream of UTF-8 without a byte order mark, its line ends as they are.
 
-    A first line ``sep=;``, which tells Excel the separator, is given as an empty one. pandas' C
+    A first line ``sep=;``, which names the separator for Excel, is given as an empty one. pandas' C
     parser takes bytes for UTF-8 as they are, which spares it decoding and encoding.
 
     Parameters
@@ -275,7 +276,7 @@ class TextSource:
         self._file.close()
 
     def read(self, size: int = -1) -> bytes:
-        """Return about ``size`` bytes of whole characters, some until the end; all for -1."""
+        """Return about ``size`` bytes of complete characters, some until the end; all for -1."""
         if size < 0:
             return b"".join(iter(lambda: self.read(BLOCK), b""))
         while True:
@@ -306,8 +307,8 @@ class TextSource:
 
     def _recode(self, data: bytes) -> bytes:
         if self._recoder is None:
-            self._recoder = _recoder(data, self._encoding)
-            if isinstance(self._recoder, GuessingRecoder):
+            self._recoder = Recoder(data, self._encoding)
+            if self._recoder.is_utf8:
                 data = data.removeprefix(codecs.BOM_UTF8)
         try:
             text = self._recoder.recode(data, final=not data)
@@ -333,37 +334,41 @@ class TextSource:
         return f"{self.path} is not in {name} throughout{where}; name its encoding, such as latin-1"
 
 
-class Recoder(Protocol):
-    """What turns blocks of bytes into UTF-8, keeping split characters for the next block."""
+class Recoder:
+    r"""What turns blocks of bytes into UTF-8, keeping split characters for the next block.
 
-    def recode(self, data: bytes, *, final: bool) -> bytes:
-        """Return a block as UTF-8; ``final`` says that nothing follows."""
-
-
-class GuessingRecoder:
-    r"""UTF-8, or Windows-1252 if the first byte beyond ASCII does not begin a UTF-8 character.
-
-    The two agree on ASCII, so the choice can wait for that byte wherever it is.
+    Without a name it is UTF-8, or Windows-1252 if the first byte beyond ASCII does not begin a
+    UTF-8 character. The two agree on ASCII, so the choice can wait for that byte wherever it is.
 
     Parameters
     ----------
-    sure : bool
-        Whether it is known to be UTF-8, by its mark.
+    start : bytes
+        The first block, whose byte order mark counts.
+    encoding : str, optional
+        As Python names it.
 
     Examples
     --------
-    >>> GuessingRecoder().recode("Köln".encode("latin-1"), final=True).decode()
+    >>> data = "Köln".encode("latin-1")
+    >>> Recoder(data).recode(data, final=True).decode()
     'Köln'
     """
 
-    def __init__(self, *, sure: bool = False) -> None:
+    def __init__(self, start: bytes, encoding: str | None = None) -> None:
         self._rest = b""
-        self._utf8_seen = sure
-        self._western = False
+        self._is_western = False
+        if encoding is None:
+            marks = (name for mark, name in BYTE_ORDER_MARKS.items() if start.startswith(mark))
+            encoding = next(marks, None)
+        self.is_utf8 = encoding is None or _codec(encoding) in {"utf-8", "utf-8-sig"}
+        self._is_sure = self.is_utf8 and encoding is not None  # that it is not Windows-1252
+        self._decoder = None if self.is_utf8 else codecs.getincrementaldecoder(str(encoding))()
 
     def recode(self, data: bytes, *, final: bool) -> bytes:
-        """Return a block as UTF-8."""
-        if self._western:
+        """Return a block as UTF-8; ``final`` says that nothing follows."""
+        if self._decoder is not None:
+            return self._decoder.decode(data, final).encode()
+        if self._is_western:
             return _from_western(data).encode()
         if not self._rest and data.isascii():
             return data
@@ -371,24 +376,13 @@ class GuessingRecoder:
         try:
             _, used = codecs.utf_8_decode(data, "strict", final)
         except UnicodeDecodeError as error:
-            if self._utf8_seen or not data[: error.start].isascii():
+            if self._is_sure or not data[: error.start].isascii():
                 raise
-            self._western = True
+            self._is_western = True
             return _from_western(data).encode()
         self._rest = data[used:]
-        self._utf8_seen = self._utf8_seen or not data[:used].isascii()
+        self._is_sure = self._is_sure or not data[:used].isascii()
         return data[:used]
-
-
-class NamedRecoder:
-    """An encoding that Python knows by name."""
-
-    def __init__(self, name: str) -> None:
-        self._decoder = codecs.getincrementaldecoder(name)()
-
-    def recode(self, data: bytes, *, final: bool) -> bytes:
-        """Return a block as UTF-8."""
-        return self._decoder.decode(data, final).encode()
 
 
 def decoded(data: bytes) -> str:
@@ -409,16 +403,9 @@ def _from_western(data: bytes) -> str:
     return codecs.charmap_decode(data, "strict", WESTERN)[0]
 
 
-def _recoder(start: bytes, encoding: str | None) -> Recoder:
-    if encoding is None:
-        for mark, name in OTHER_MARKS:
-            if start.startswith(mark):
-                return NamedRecoder(name)
-        return GuessingRecoder(sure=start.startswith(codecs.BOM_UTF8))
+def _codec(encoding: str) -> str:
     try:
-        if codecs.lookup(encoding).name in {"utf-8", "utf-8-sig"}:
-            return GuessingRecoder(sure=True)
-        return NamedRecoder(encoding)
+        return codecs.lookup(encoding).name
     except LookupError:
         raise CoCoError(
             f"there is no encoding {encoding!r}; common ones are utf-8, latin-1, cp1252, utf-16"

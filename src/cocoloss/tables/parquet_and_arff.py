@@ -129,7 +129,7 @@ class ParquetFile:
 
 @dataclass(frozen=True, eq=False)
 class ArffFile:
-    """An ARFF file, read whole; the contract is :class:`cocoloss.tables.TableFile`."""
+    """An ARFF file, read at once; the contract is :class:`cocoloss.tables.TableFile`."""
 
     path: Path
     frame: Any
@@ -174,7 +174,7 @@ class ArffFile:
         return (_with_text(chunk, self.text) for chunk in typed)
 
     def verbatim(self, columns: Collection[str], rows: int) -> Iterator[Any]:
-        """Return some columns in chunks; whole numbers have no point."""
+        """Return some columns in chunks; integers have no point."""
         rows = bounded(rows, len(self.column_names))
         frame = self.frame[check_columns(self.path, columns, self.column_names)]
         return _slices(frame.apply(_without_points), rows)
@@ -281,12 +281,12 @@ def _slices(frame: Any, rows: int) -> Iterator[Any]:
 
 
 def _without_points(column: Any) -> Any:
-    """Return a column of whole numbers as such, and any other as it is."""
+    """Return a column of integers as such, and any other as it is."""
     if not types.is_float_dtype(column.dtype):
         return column
     present = column.dropna()
-    is_whole = np.isfinite(present).all() and (present == present.round()).all()
-    return column.astype("Int64") if is_whole and (present.abs() < EXACT).all() else column
+    are_integers = np.isfinite(present).all() and (present == present.round()).all()
+    return column.astype("Int64") if are_integers and (present.abs() < EXACT).all() else column
 
 
 def _with_text(frame: Any, text: Collection[str]) -> Any:
@@ -297,19 +297,19 @@ def _with_text(frame: Any, text: Collection[str]) -> Any:
 
 
 def _as_text(value: object) -> str:
-    """Return a value as a delimited file would have it: whole numbers without a point."""
+    """Return a value as a delimited file would have it: integers without a point."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
 
 
 def _frame(table: Any, *, exactly: bool = False) -> Any:
-    """Return an arrow table as a data frame; ``exactly`` keeps whole numbers with gaps whole."""
+    """Return an arrow table as a data frame; ``exactly`` keeps integers with gaps integers."""
     frame = table.to_pandas(types_mapper=pd.ArrowDtype if exactly else None).reset_index(drop=True)
     frame.columns = [str(name) for name in frame.columns]
     if exactly:
         return frame
-    # Text that was written as bytes; text of two encodings is told apart value by value.
+    # Text that was written as bytes; text of two encodings is decoded value by value.
     texts = {
         name: frame[name].astype(object).map(decoded, na_action="ignore")
         for name in (str(field.name) for field in table.schema if _holds_bytes(field.type))

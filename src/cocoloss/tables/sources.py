@@ -9,7 +9,6 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from textwrap import shorten
@@ -193,34 +192,15 @@ class FolderSource:
             table = make_table(name, frame, target, categorical=categorical)
         else:
             frame = read_table(self._files[name])
-            self._check_says_target(name, frame)
+            if target not in frame.columns and TARGET not in entry:
+                raise CoCoError(
+                    f"{name} has no column {TARGET!r}; say which one has its classes in "
+                    f'{self.path / SCHEMA}: {{"{name}": {{"target": "COLUMN"}}}}; '
+                    f"the columns are {listed(list(frame.columns))}"
+                )
             table = make_table(name, frame, target, missing="drop")
         _check_classes(table, entry.get("target_classes"))
         return table
-
-    def _check_says_target(self, name: str, frame: Any) -> None:
-        """Refuse a table that neither the schema nor a column's name says the classes of."""
-        other = self._misspelt(name)
-        if TARGET not in frame.columns and TARGET not in self._schema.get(name, {}):
-            raise CoCoError(
-                f"{name} has no column {TARGET!r}; say which one has its classes in "
-                f'{self.path / SCHEMA}: {{"{name}": {{"target": "COLUMN"}}}}'
-                f"{f' (it says so of {other!r}, which is no table there)' if other else ''}; "
-                f"the columns are {listed(list(frame.columns))}"
-            )
-        if other:
-            warnings.warn(
-                f"{self.path / SCHEMA} says nothing of {name}, but of {other!r}, which is no table "
-                f"there; is it misspelt?",
-                stacklevel=3,
-            )
-
-    def _misspelt(self, name: str) -> str | None:
-        """Return the name that the schema may have for a table that it does not list."""
-        if name in self._schema:
-            return None
-        lost = [known for known in self._schema if known not in self._files]
-        return next(iter(get_close_matches(name, lost, n=1)), None)
 
 
 class SuiteEntry(NamedTuple):

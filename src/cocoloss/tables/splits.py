@@ -122,7 +122,7 @@ def cap_rows(table: Table, n_rows: int, seed: RandomState) -> Table:
         raise CoCoError(
             f"{table.name} has {len(counts)} classes, so {n_rows} rows cannot hold one of each"
         )
-    shares = _whole_shares(counts, n_rows)
+    shares = _rounded_shares(counts, n_rows)
     generator = as_generator(seed)
     kept = [
         generator.choice(np.flatnonzero(codes == c), size=share, replace=False)
@@ -131,7 +131,7 @@ def cap_rows(table: Table, n_rows: int, seed: RandomState) -> Table:
     return table.rows(np.sort(np.concatenate(kept)))
 
 
-def _whole_shares(counts: NDArray[np.intp], n_rows: int) -> NDArray[np.intp]:
+def _rounded_shares(counts: NDArray[np.intp], n_rows: int) -> NDArray[np.intp]:
     """Return how many rows each class keeps: one, and of the others its share, largest rests up."""
     spare = (counts - 1) * (n_rows - len(counts)) / (counts.sum() - len(counts))
     shares: NDArray[np.intp] = 1 + np.floor(spare).astype(np.intp)

@@ -123,7 +123,7 @@ def open_table(
     Parameters
     ----------
     path : path
-        CSV, TSV, Parquet or ARFF, packed by gzip or not. The format is told from the content first
+        CSV, TSV, Parquet or ARFF, packed by gzip or not. The format follows from the content first
         and from the suffix second.
     separator : str, optional
         Between cells: one character, "tab", or "space" for white space of any length. By default
@@ -236,7 +236,7 @@ def iter_tables(
 ) -> Iterator[Any]:
     r"""Read a table in chunks, each column with one type from the first chunk to the last.
 
-    Memory stays at a few chunks, however long the file; an ARFF file alone is read whole. The
+    Memory stays at a few chunks, however long the file; an ARFF file alone is read at once. The
     chunks joined are what :func:`read_table` gives, except that columns of numbers are float64
     and columns of true and false have pandas' boolean type, since later chunks may have gaps.
 
@@ -289,8 +289,8 @@ def iter_columns(
 ) -> Iterator[Any]:
     r"""Give some columns as they stand in a file, to be copied, in chunks of the same rows.
 
-    In a delimited file every cell is text to the letter: ``007`` and ``NA`` and ``43`` stay what
-    they are. Parquet keeps its types; in ARFF, whole numbers have no point.
+    In a delimited file every cell is the text that stands there: ``007`` and ``NA`` stay what they
+    are. Parquet keeps its types; in ARFF, integers have no point.
 
     Parameters
     ----------
@@ -431,7 +431,7 @@ def _repeated_lines(chunk: Any, separator: str) -> bytes | None:
 
 
 def _equal_is_the_same(values: Any) -> bool:
-    """Tell whether distinct values are all whole numbers, all truth values, or all text."""
+    """Tell whether distinct values are all integers, all booleans, or all text."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         return _equal_is_the_same(values.categories)
     if types.is_integer_dtype(values.dtype) or types.is_bool_dtype(values.dtype):

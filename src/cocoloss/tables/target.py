@@ -55,7 +55,7 @@ def split_target(
     """
     check_option(missing, "missing", ["raise", "drop"])
     column = _column(frame, target)
-    y = _plain(column)
+    y = _values(column)
     present = y.notna().to_numpy()
     n_gaps = len(y) - int(present.sum())
     if n_gaps == len(y):
@@ -87,7 +87,7 @@ def _column(frame: Any, target: str) -> Any:
     return frame[target]
 
 
-def _plain(column: Any) -> Any:
+def _values(column: Any) -> Any:
     """Return values rather than categories, text without outer spaces, nothing for empty text."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype if _fits(column) else object)
@@ -114,8 +114,8 @@ def _as_classes(y: Any) -> Any:
         infinite = ~np.isfinite(numbers)
         if infinite.any():
             raise CoCoError(f"column {y.name!r} holds {numbers[infinite][0]}, which is no class")
-        whole = (numbers == np.round(numbers)).all() and np.abs(numbers).max() < 2**53
-        return y.astype(np.int64 if whole else np.float64)
+        integers = (numbers == np.round(numbers)).all() and np.abs(numbers).max() < 2**53
+        return y.astype(np.int64 if integers else np.float64)
     return y
 
 
