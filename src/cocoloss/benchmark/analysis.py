@@ -104,24 +104,19 @@ def rank(
     if len(there) < 2:
         return without("There are results of fewer than two models.")
     table = scores.rename(columns={measure: "score"})[["dataset", "model", "fold", "score"]]
-    table = table.astype({"model": "category"})
-    table["model"] = table["model"].cat.set_categories(there)
-    table = table.sort_values(["dataset", "model", "fold"], kind="stable")
-    table["model"] = table["model"].astype(object)
+    places = {model: place for place, model in enumerate(there)}
+    table = table.sort_values(
+        ["dataset", "model", "fold"], key=lambda c: c.map(places) if c.name == "model" else c
+    )
     if missing == "drop_datasets" and (reason := _too_few(table)):
         return without(reason)
-    options: dict[str, Any] = {
-        "higher_is_better": higher_is_better,
-        "missing": missing,
-        "alpha": ALPHA,
-    }
+    options: dict[str, Any] = {"missing": missing, "alpha": ALPHA}
+    options["higher_is_better"] = higher_is_better
     fold_test, note = _fold_test(table, len(there))
     notes += note
+    over_folds: dict[str, Any] = {"ranking": "folds", "fold_test": fold_test} if fold_test else {}
     try:
         by_score = compare(table, **options)
-        over_folds: dict[str, Any] = (
-            {"ranking": "folds", "fold_test": fold_test} if fold_test else {}
-        )
         comparison = compare(table, **options, **over_folds)
         averaged = compare(table, **options, **over_folds, ties="average")
     except CoCoError as error:
@@ -207,12 +202,8 @@ def _bayes(comparison: Comparison, reference: str, rope: float) -> Any:
         both = np.isfinite(ours) & np.isfinite(theirs)
         if other == reference or both.sum() < 2:
             continue
-        found = bayesian_signed_rank(
-            ours[both],
-            theirs[both],
-            rope=rope,
-            higher_is_better=comparison.higher_is_better,
-        )
+        higher = comparison.higher_is_better
+        found = bayesian_signed_rank(ours[both], theirs[both], rope=rope, higher_is_better=higher)
         difference = float(np.mean(ours[both] - theirs[both]))
         lines.append([reference, other, found.first, found.equal, found.second, difference])
     columns = ["first", "second", "first_better", "equal", "second_better", "mean_difference"]
@@ -313,8 +304,6 @@ class Leads:
 def bins_of(character: str, values: Any) -> dict[str, NDArray[np.bool_]]:
     """Return which values lie in each bin of a character, by what the bin is called.
 
-    Examples
-    --------
     >>> bins_of("n_classes", [2, 12, float("nan")])["10 or more"]
     array([False,  True, False])
     """
@@ -378,12 +367,14 @@ def analyse_accuracy(
     ``missing`` says what becomes of datasets that lack a model: "drop_datasets" or "worst".
     ``printed`` ranks, by measure, are set beside rankings of the same models.
     """
-    rows = _measured(findings.rows)
+    lacking = [m for m in ("balanced_accuracy", "dispersity") if m not in findings.rows.columns]
+    rows = findings.rows.assign(**dict.fromkeys(lacking, float("nan")))
     models = models_of(findings)
     cells = rows.groupby(["dataset", "model"], sort=False)["balanced_accuracy"]
     with_results = [model for model in models if (rows["model"] == model).any()]
     scores = cells.mean().unstack().reindex(columns=with_results).sort_index()
-    partial = _partial(cells, scores)
+    n_folds = cells.count().unstack().reindex(index=scores.index, columns=scores.columns)
+    partial = (n_folds > 0) & n_folds.lt(n_folds.max(axis=1), axis=0)
     options: dict[str, Any] = {"missing": missing, "printed": printed or {}}
     rankings = _rank_groups(rows, models, _accuracy_groups(models), **options)
     reference = next((r.reference for r in rankings if isinstance(r, Ranking)), None)
@@ -413,12 +404,6 @@ def printed_ranks(folders: Iterable[Path]) -> Mapping[str, PrintedRanks]:
 def models_of(findings: Findings) -> list[str]:
     """Return the models of a benchmark: those of the spec in its order, then any others."""
     return list(dict.fromkeys([*findings.spec["models"]["names"], *findings.rows["model"]]))
-
-
-def _measured(rows: Any) -> Any:
-    """Return the rows with every measure that the report asks for; NaN if there is none."""
-    lacking = [n for n in ("balanced_accuracy", "dispersity") if n not in rows.columns]
-    return rows.assign(**dict.fromkeys(lacking, float("nan")))
 
 
 def _accuracy_groups(models: Sequence[str]) -> dict[str, tuple[str, list[str]]]:
@@ -471,12 +456,6 @@ def _on_the_sphere(names: Sequence[str], there: Sequence[str]) -> list[str]:
     """
     fairer = ["dr-sphere" if name == "dr" else name for name in names]
     return [name for name in fairer if name in there] if "dr-sphere" in there else []
-
-
-def _partial(cells: Any, scores: Any) -> Any:
-    """Return where a model has fewer folds than there are of the dataset, but some."""
-    n_folds = cells.count().unstack().reindex(index=scores.index, columns=scores.columns)
-    return (n_folds > 0) & n_folds.lt(n_folds.max(axis=1), axis=0)
 
 
 def _measures(rows: Any, complete: Any) -> Any:

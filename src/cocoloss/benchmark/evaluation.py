@@ -1,6 +1,5 @@
 """Models fitted and measured on folds: networks in lockstep, others one by one."""
 
-import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -298,7 +297,6 @@ def _peer(model: str, class_weight: str | None, seed: int, *_size: int) -> Any:
     return SVC(C=10, class_weight=class_weight, decision_function_shape="ovr")
 
 
-TRAINING = "cocoloss.estimators.jobs"
 NETWORKS = {"coco": CoCoClassifier, "dr": DotRegressionClassifier, "ce": CrossEntropyClassifier}
 NAMES = {
     "coco": "CoCo",
@@ -360,7 +358,8 @@ def evaluate_models(
         if model in NETWORKS:
             options: dict[str, Any] = {"priors": priors, "random_state": seed}
             options |= network_options or {}
-            importlib.import_module(TRAINING)  # torch, before the clock runs
+            from cocoloss.estimators import jobs  # noqa: F401, PLC0415 - torch, before the clock
+
             estimator = NETWORKS[model](**options)
             fitted = _in_lockstep(estimator, X, y, folds, [options["random_state"]] * len(folds))
         else:

@@ -263,9 +263,7 @@ LAST = (
 )
 
 
-def fold_table(
-    store: Store, spec_hash: str | None = None, *, names: Sequence[str] = ()
-) -> "pd.DataFrame":
+def fold_table(store: Store, *, names: Sequence[str] = ()) -> "pd.DataFrame":
     """Return one line per dataset, model and fold, with measures as columns.
 
     A task that failed is a line without a fold. Trials of the tuning are not part of it.
@@ -273,8 +271,6 @@ def fold_table(
     Parameters
     ----------
     store : Store
-    spec_hash : str, optional
-        Of one benchmark; of all if left out.
     names : sequence of str
         Only benchmarks of these names, NAME or NAME@HASH; all if empty.
     """
@@ -282,12 +278,11 @@ def fold_table(
 
     runs = store.runs()
     called = {run["spec_hash"]: run["name"] for run in runs}
-    wanted = [spec_hash] if spec_hash else chosen_variants(runs, names, store.name)
     places = store.environments()
     lines: list[dict[str, Any]] = []
-    for one in wanted:
-        for row in store.rows(spec_hash=one, tuning=False):
-            lines += _fold_lines(row, called.get(one, ""), places)
+    for spec_hash in chosen_variants(runs, names, store.name):
+        for row in store.rows(spec_hash=spec_hash, tuning=False):
+            lines += _fold_lines(row, called[spec_hash], places)
     measures = dict.fromkeys(name for line in lines for name in line)
     middle = [name for name in measures if name not in FIRST + LAST]
     table = pd.DataFrame(lines, columns=[*FIRST, *middle, *LAST])

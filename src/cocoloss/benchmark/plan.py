@@ -129,12 +129,8 @@ def describe(table: "Table") -> TableInfo:
 def resolved(source: str, folder: Path) -> str:
     """Return a source whose path begins where the spec lies.
 
-    Examples
-    --------
-    >>> resolved("folder:tables", Path("/home/me/bench"))
-    'folder:/home/me/bench/tables'
-    >>> resolved("sklearn", Path("/home/me"))
-    'sklearn'
+    >>> resolved("folder:tables", Path("/home/me/bench")), resolved("sklearn", Path("/home/me"))
+    ('folder:/home/me/bench/tables', 'sklearn')
     """
     kind, colon, path = source.partition(":")
     if not colon or kind not in {"folder", "file"}:
@@ -181,10 +177,6 @@ class Pace:
         planned = self.planned.get(known, 0.0)
         return self.took[known] / planned if planned > 0 else 1.0
 
-    def __bool__(self) -> bool:
-        """Say whether anything has run."""
-        return bool(self.planned)
-
 
 @dataclass(frozen=True)
 class Remainder:
@@ -199,7 +191,7 @@ class Remainder:
     @property
     def measured(self) -> bool:
         """Whether tasks that have run say how long the others take."""
-        return bool(self.pace)
+        return bool(self.pace.planned)
 
     def seconds_of(self, unit: Unit) -> float:
         """Return how long a unit takes on one core: as planned, or as tasks like it took."""
@@ -225,14 +217,6 @@ def make_plan(
         total[unit.dataset] += unit.seconds
     units = sorted(units, key=lambda u: (-total[u.dataset], u.dataset, -u.seconds, u.model))
     return Plan(spec, infos, units, left_out or {})
-
-
-def trials_of_nobody(spec: Spec) -> list[str]:
-    """Return the models that ``tuning.trials`` names in vain, since they are not run.
-
-    They are no error: to leave a model out for a while must not make another benchmark.
-    """
-    return [name for name in spec.tuning.trials if name not in spec.models.names]
 
 
 def remainder(plan: Plan, store: "Store | None", *, retry_failed: bool = False) -> Remainder:
@@ -362,29 +346,15 @@ READ = ("key", "dataset", "model", "status", "error", "traceback")
 
 @dataclass(frozen=True)
 class Failure:
-    """Tasks of a model on a table that failed with the same words.
-
-    Attributes
-    ----------
-    model, dataset : str
-    status : str
-        "failed" or "timeout".
-    error : str
-        One line.
-    tasks : int
-        How many; 0 if it was no task that failed but what brings them forth.
-    key : str
-        Of the first.
-    traceback : str
-        Of the first; empty if it was ended from outside, at its limit or with its worker.
-    """
+    """Tasks of a model on a table that failed with the same words."""
 
     model: str
     dataset: str
-    status: str
-    error: str
-    tasks: int
-    key: str
+    status: str  # "failed" or "timeout"
+    error: str  # one line
+    tasks: int  # how many; 0 if it was no task that failed but what brings them forth
+    key: str  # of the first
+    # of the first; empty if it was ended from outside, at its limit or with its worker
     traceback: str
 
 

@@ -29,8 +29,6 @@ AMOUNT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*")
 def check_seconds(value: object, name: str) -> float:
     """Return a duration in seconds.
 
-    Examples
-    --------
     >>> check_seconds("15m", "--time-limit")
     900.0
     """
@@ -40,8 +38,6 @@ def check_seconds(value: object, name: str) -> float:
 def check_bytes(value: object, name: str) -> int:
     """Return an amount of memory in bytes.
 
-    Examples
-    --------
     >>> check_bytes("4 GB", "limits.memory_per_task")
     4000000000
     """
@@ -62,8 +58,6 @@ def _amount(value: object, name: str, units: dict[str, int], expected: str) -> f
 def readable_time(seconds: float) -> str:
     """Write a duration with the two units that matter.
 
-    Examples
-    --------
     >>> readable_time(0.25), readable_time(75), readable_time(7200), readable_time(200_000)
     ('0.25 s', '1 min 15 s', '2 h', '2 d 7 h')
     """
@@ -142,8 +136,6 @@ def refuse_unknown(given: Mapping[str, Any], known: Collection[str], prefix: str
 def what_there_is(name: str, known: Collection[str]) -> str:
     """Return the name that was meant, as a question, or else all that there are.
 
-    Examples
-    --------
     >>> what_there_is("outerr", ["outer", "inner"])
     "; did you mean 'outer'?"
     >>> what_there_is("rain", ["outer", "inner"])

@@ -309,8 +309,6 @@ def _url(where: str | os.PathLike[str]) -> sa.URL:
     scheme, colon, rest = text.partition("://")
     if not colon:
         return sa.URL.create("sqlite", database=text)
-    if scheme == "sqlite":
-        return sa.URL.create("sqlite", database=rest.removeprefix("/"))
     if scheme not in SERVERS:
         raise CoCoError(
             f"a store is a file or postgresql://user@host/name, not one of {scheme!r}: {text!r}"
@@ -517,20 +515,16 @@ class Store:
     def record(self, unit: Unit, task: Task, spec_hash: str, finished: Finished) -> Result:
         """Keep what a task found, and return what is kept: the earlier result if there was one."""
         result = finished.result
+        of_task = ("key", "experiment", "dataset", "model", "stage", "part")
+        of_end = ("traceback", "seconds", "peak_memory", "attempt")
         row = {
-            "key": task.key,
             "spec_hash": spec_hash,
-            **{name: getattr(task, name) for name in ("experiment", "dataset", "model")},
             "fingerprint": unit.info.fingerprint,
-            "stage": task.stage,
-            "part": task.part,
+            **{name: getattr(task, name) for name in of_task},
             **vars(result),
-            "traceback": finished.traceback,
-            "seconds": finished.seconds,
-            "peak_memory": finished.peak_memory,
+            **{name: getattr(finished, name) for name in of_end},
             "environment": finished.environment.digest,
             "finished_at": now(),
-            "attempt": finished.attempt,
             "current": True,
         }
 
@@ -606,14 +600,12 @@ class Store:
         With ``retry_failed`` those with failures are open again too; the failures stay until they
         are replaced.
         """
-        rows = [
+        names = ("key", "experiment", "dataset", "model", "tasks", "seconds")
+        rows: list[dict[str, Any]] = [
             {
-                "key": unit.key,
+                **{name: getattr(unit, name) for name in names},
                 "spec_hash": spec_hash,
-                **{name: getattr(unit, name) for name in ("experiment", "dataset", "model")},
                 "fingerprint": unit.info.fingerprint,
-                "tasks": unit.tasks,
-                "seconds": unit.seconds,
                 "info": vars(unit.info),
                 "status": OPEN,
                 "error": "",

@@ -611,20 +611,20 @@ class DaskPool:
         if sent is None or (isinstance(value, _Lost) and value.future is not sent.future):
             return None
         if isinstance(value, _Lost):
-            if self._can_go_on(sent, value.error):
-                self._send_again(sent, table_too=self._has_lost_its_table(sent, value.error))
+            if isinstance(value.error, self._gone):
+                self._check_scheduler()
+            by_no_fault = isinstance(value.error, (self._killed, *self._gone))
+            if by_no_fault and sent.starts < STARTS and sent.sends < SENDS:
+                packed, table = self._tables[sent.fingerprint]
+                if sent.table is table and self._has_lost_its_table(sent, value.error):
+                    again = self._send_table(sent.fingerprint, packed)  # nobody has done so yet
+                    self._tables[sent.fingerprint] = (packed, again)
+                self._send(sent)
                 return None
             value = self._how_it_was_lost(sent, value.error)
         del self._sent[key]
         finished: Finished = replace(value, attempt=max(sent.starts, 1))
         return finished
-
-    def _can_go_on(self, sent: _Sent, error: BaseException) -> bool:
-        """Say whether a lost task is worth another worker."""
-        if isinstance(error, self._gone):
-            self._check_scheduler()
-        by_no_fault = isinstance(error, (self._killed, *self._gone))
-        return by_no_fault and sent.starts < STARTS and sent.sends < SENDS
 
     def _has_lost_its_table(self, sent: _Sent, error: BaseException) -> bool:
         """Say whether nobody has the table of a lost task any more.
@@ -647,14 +647,6 @@ class DaskPool:
         workers = "worker" if sent.starts == 1 else "workers"
         line = f"WorkerDied: {sent.starts} {workers} died of it, perhaps of lack of memory"
         return died(sent.task, line)
-
-    def _send_again(self, sent: _Sent, *, table_too: bool) -> None:
-        """Send a task again, and its table if nobody has done so since it was lost."""
-        packed, future = self._tables[sent.fingerprint]
-        if table_too and sent.table is future:
-            again = self._send_table(sent.fingerprint, packed)
-            self._tables[sent.fingerprint] = (packed, again)
-        self._send(sent)
 
     def _end_overdue(self) -> None:
         """End the process of a task that has not ended by itself when its time was over."""

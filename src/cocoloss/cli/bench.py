@@ -167,7 +167,7 @@ def run(
         if not as_json:
             bench_texts.say_what_is_left(session, at_once, retry_failed=retry_failed)
         live = messages.is_terminal() and not as_json
-        progress = bench_texts.LiveProgress() if live else bench_texts.LineProgress(_to_stderr)
+        progress = bench_texts.LiveProgress() if live else bench_texts.LineProgress()
         try:
             summary = session.run(
                 workers=workers, scheduler=scheduler, retry_failed=retry_failed, progress=progress
@@ -358,10 +358,6 @@ def _check_installed() -> None:
     lacking = [name for module, name in NEEDED.items() if find_spec(module) is None]
     if lacking:
         raise CoCoError(f"benchmarks need {', '.join(lacking)}; pip install 'cocoloss[benchmark]'")
-
-
-def _to_stderr(line: str) -> None:
-    click.echo(line, err=True)
 
 
 @contextmanager

@@ -5,12 +5,13 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
+from functools import partial
 from typing import Any
 
 import click
 
 from cocoloss._checks import counted
-from cocoloss.benchmark.plan import Failure, Plan, Remainder, remainder, trials_of_nobody
+from cocoloss.benchmark.plan import Failure, Plan, Remainder, remainder
 from cocoloss.benchmark.runner import Progress, Session, Summary
 from cocoloss.benchmark.spec import readable_time
 from cocoloss.benchmark.tasks import OK, Unit
@@ -25,6 +26,7 @@ RUNNING_SHOWN = 8  # running tasks that a terminal shows
 NOBODY = "waiting for workers: the cluster has none"
 REDRAW = 0.5  # seconds between two pictures
 KINDS_SHOWN = 20  # of failures, at the end of a run
+TO_STDERR = partial(click.echo, err=True)
 
 
 def say_table(name: str) -> None:
@@ -39,7 +41,8 @@ def say_left_out(plan: Plan) -> None:
         click.echo("\r\x1b[K", nl=False, err=True)
     for name, why in plan.left_out.items():
         click.echo(f"{click.style('left out:', fg='yellow')} {name}: {why}", err=True)
-    idle = trials_of_nobody(plan.spec)
+    # No error: to leave a model out for a while must not make another benchmark.
+    idle = [name for name in plan.spec.tuning.trials if name not in plan.spec.models.names]
     if idle:
         messages.note(
             f"{plan.spec.where}: tuning.trials has {messages.listed(idle)}, not among "
@@ -200,7 +203,7 @@ def _print_failures(failures: Sequence[Mapping[str, Any]]) -> None:
 class LineProgress(Progress):
     """Prints a line for each unit: for logs."""
 
-    def __init__(self, echo: Callable[[str], object]) -> None:
+    def __init__(self, echo: Callable[[str], object] = TO_STDERR) -> None:
         super().__init__()
         self._echo = echo
 
