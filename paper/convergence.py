@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from cocoloss.benchmark.accuracy import Steps, outer_folds
-from cocoloss.benchmark.analysis import PAPER_LOSSES
+from cocoloss.benchmark.analysis import PAPER_LOSSES, NotRanked, Ranking, rank
 from cocoloss.benchmark.findings import Findings
-from cocoloss.benchmark.rankings import NotRanked, Ranking, rank
 from cocoloss.benchmark.spec import check_counts, check_rate, check_whole, chosen_options
 from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit, seed_of
 from cocoloss.columns import TablePreprocessor

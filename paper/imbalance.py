@@ -18,10 +18,16 @@ from numpy.typing import NDArray
 
 from cocoloss.benchmark import accuracy
 from cocoloss.benchmark.accuracy import Steps
-from cocoloss.benchmark.analysis import AccuracyAnalysis, analyse_accuracy, models_of
+from cocoloss.benchmark.analysis import (
+    ALPHA,
+    AccuracyAnalysis,
+    analyse_accuracy,
+    bins_of,
+    count,
+    lead,
+    models_of,
+)
 from cocoloss.benchmark.findings import Findings
-from cocoloss.benchmark.leads import bins_of, count, lead
-from cocoloss.benchmark.rankings import ALPHA
 from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit
 from cocoloss.report.bench_sections import accuracy_blocks
 from cocoloss.report.document import (

@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cocoloss.benchmark.rankings import PrintedRanks
+from cocoloss.benchmark.analysis import PrintedRanks
 
 
 @dataclass(frozen=True)

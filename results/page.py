@@ -21,10 +21,10 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from cocoloss.benchmark.analysis import Ranking
 from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.export import merge
 from cocoloss.benchmark.findings import Findings, read_findings
-from cocoloss.benchmark.rankings import Ranking
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import FAILED, OK, OPEN, TIMEOUT
 from cocoloss.files import write_whole

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from cocoloss.benchmark.leads import Leads
+from cocoloss.benchmark.analysis import Leads
 from cocoloss.stats import holm
 
 

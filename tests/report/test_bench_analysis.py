@@ -8,10 +8,15 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from cocoloss.benchmark.analysis import PAPER_MODELS, WEIGHTED, printed_ranks
+from cocoloss.benchmark.analysis import (
+    PAPER_MODELS,
+    WEIGHTED,
+    Leads,
+    NotRanked,
+    printed_ranks,
+    rank,
+)
 from cocoloss.benchmark.findings import read_findings
-from cocoloss.benchmark.leads import Leads
-from cocoloss.benchmark.rankings import NotRanked, rank
 from cocoloss.benchmark.store import COLUMNS, Store
 from cocoloss.benchmark.tasks import Result
 from cocoloss.exceptions import CoCoError

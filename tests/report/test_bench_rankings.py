@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import studentized_range
 
-from cocoloss.benchmark.rankings import rank
+from cocoloss.benchmark.analysis import rank
 from cocoloss.report.bench_rankings import ranks_grid, reference_grid
 
 

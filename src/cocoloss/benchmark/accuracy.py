@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 
 from cocoloss.benchmark.evaluation import evaluate_folds, means
 from cocoloss.benchmark.models import TEMPERED, ModelKind, find_model
-from cocoloss.benchmark.study import Space, Study, load_optuna
+from cocoloss.benchmark.study import Study, TrialSpace, load_optuna
 from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit, seed_of
 from cocoloss.exceptions import CoCoError
 from cocoloss.json_text import json_value
@@ -56,29 +56,7 @@ PEERS: dict[str, Callable[[float, TableInfo], float]] = {
 def seconds_of_fit(
     name: str, kind: ModelKind, info: TableInfo, epochs: int, rows: float, *, n_folds: int
 ) -> float:
-    """Return the seconds of fitting and judging a model on some folds.
-
-    Parameters
-    ----------
-    name : str
-        Of the model.
-    kind : ModelKind
-    info : TableInfo
-        Of the table.
-    epochs : int
-        Of the networks.
-    rows : float
-        Training rows of a fold.
-    n_folds : int
-        How many folds.
-
-    Examples
-    --------
-    >>> from cocoloss.benchmark.models import MODELS
-    >>> credit = TableInfo("credit", 1000, 20, 2, "")
-    >>> 0.5 < seconds_of_fit("rf", MODELS["rf"], credit, 500, 900, n_folds=1) < 5
-    True
-    """
+    """Return a guess at the seconds of fitting and judging a model on some folds."""
     if kind.neural:
         epochs_of_all = epochs if kind.takes_epochs else 100 * 6  # of six members
         rate = 8e-6 if kind.takes_epochs else 2e-6
@@ -140,21 +118,6 @@ def drive(unit: Unit, spec: "Spec", parallel: int = 1) -> Steps:
 
     With ``tuning.mode = "first"``, ``parallel`` trials of the one study are in flight. With
     "each", the studies of that many folds go side by side, one trial each.
-
-    Examples
-    --------
-    >>> from cocoloss.benchmark.spec import Spec
-    >>> spec = Spec.from_dict({
-    ...     "name": "small",
-    ...     "kind": "accuracy",
-    ...     "data": {"source": "sklearn"},
-    ...     "models": {"names": ["ksvm"]},
-    ... })
-    >>> (unit,) = plan(spec, [TableInfo("iris", 150, 4, 3, "")])
-    >>> unit.tasks  # 10 trials for each of two hyperparameters, and ten folds
-    30
-    >>> [(task.stage, task.part) for task in next(drive(unit, spec, 2))]
-    [('trial', '0/0'), ('trial', '0/1')]
     """
     kind = find_model(unit.model, spec.models.own)
     outer = spec.folds.outer
@@ -182,7 +145,8 @@ def run(task: Task, table: Any, spec: "Spec") -> Result:
     outer = outer_folds(task.dataset, y, spec)
     size = _size(spec, len(y), X.shape[1], len(np.unique(y)))
     if task.stage == "trial":
-        train = outer[_outer_fold_of(task)].train  # the test rows of the fold go no further
+        fold = int(task.part.partition("/")[0])
+        train = outer[fold].train  # the test rows of the fold go no further
         params = _params_at(kind, task.params, spec, size)
         return _trial(task, spec, kind, params, _safe_indexing(X, train), y[train])
     numbers = range(len(outer)) if task.stage == "folds" else [int(task.part)]
@@ -222,8 +186,8 @@ def _tune(unit: Unit, spec: "Spec", kind: ModelKind, fold: int, parallel: int) -
     """Run the study of an outer fold; return its best point and score."""
     info = unit.info
     size = _size(spec, info.n_rows, info.n_columns, info.n_classes)
-    space = partial(_sized, _space(kind, spec), size)
-    study = Study(f"{unit.dataset}/{unit.draws_as or unit.model}/{fold}/{unit.root}", space)
+    name = f"{unit.dataset}/{unit.draws_as or unit.model}/{fold}/{unit.root}"
+    study = Study(name, _space(kind, spec, size))
     n_trials = _n_trials(spec, unit.model, kind)
     error = ""
     for start in range(0, n_trials, parallel):
@@ -258,22 +222,18 @@ def _tune(unit: Unit, spec: "Spec", kind: ModelKind, fold: int, parallel: int) -
 def _side_by_side(studies: list[Steps]) -> Steps:
     """Step several studies together; return what each returns."""
     found: list[Any] = [None] * len(studies)
-    waiting: dict[int, list[Task]] = {}
     answers: dict[int, list[Result]] = {k: [] for k in range(len(studies))}
-    started: set[int] = set()
     while answers:
+        waiting: dict[int, list[Task]] = {}
         for k, results in answers.items():
-            try:
-                waiting[k] = studies[k].send(results) if k in started else next(studies[k])
-                started.add(k)
+            try:  # every step has tasks: no results are of one that has not begun
+                waiting[k] = studies[k].send(results) if results else next(studies[k])
             except StopIteration as stop:
                 found[k] = stop.value
         if not waiting:
             break
-        results = yield [task for tasks in waiting.values() for task in tasks]
-        remaining = iter(results)
+        remaining = iter((yield [task for tasks in waiting.values() for task in tasks]))
         answers = {k: [next(remaining) for _ in tasks] for k, tasks in waiting.items()}
-        waiting = {}
     return found
 
 
@@ -289,16 +249,13 @@ def _size(spec: "Spec", n_rows: int, n_columns: int, n_classes: int) -> tuple[in
     return n_rows * (spec.folds.outer - 1) // spec.folds.outer, n_columns, n_classes
 
 
-def _space(kind: ModelKind, spec: "Spec") -> Space:
-    """Return the search space of a model; that of our networks may have a cap."""
+def _space(kind: ModelKind, spec: "Spec", size: tuple[int, int, int]) -> TrialSpace:
+    """Return the search space of a model on a table; that of our networks may have a cap."""
     assert kind.space is not None
     space: Callable[..., dict[str, Any]] = kind.space
     most = spec.training.max_units
-    return partial(space, max_units=most) if kind.takes_epochs and most else space
-
-
-def _sized(space: Space, size: tuple[int, int, int], trial: Any) -> dict[str, Any]:
-    return space(trial, *size)
+    capped = {"max_units": most} if kind.takes_epochs and most else {}
+    return lambda trial: space(trial, *size, **capped)
 
 
 def _params_at(
@@ -307,9 +264,5 @@ def _params_at(
     """Return the arguments of a model at a point of its space; its defaults for no point."""
     params: dict[str, Any] = {"max_iter": spec.training.epochs} if kind.takes_epochs else {}
     if point and kind.space is not None:
-        params |= _space(kind, spec)(load_optuna().trial.FixedTrial(dict(point)), *size)
+        params |= _space(kind, spec, size)(load_optuna().trial.FixedTrial(dict(point)))
     return params
-
-
-def _outer_fold_of(task: Task) -> int:
-    return int(task.part.partition("/")[0])

@@ -1,17 +1,336 @@
-"""From the rows of a benchmark to what its report shows: every number, none of the layout."""
+"""From the rows of a benchmark to what its report shows: every number, none of the layout.
+
+Models are ranked over datasets in every way that the report shows, and one of them is set beside
+the others, dataset by dataset: by how much it leads, and on what kinds of table it does.
+"""
 
 import runpy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cocoloss._checks import listed
 from cocoloss.benchmark.findings import Findings
-from cocoloss.benchmark.leads import Leads
-from cocoloss.benchmark.rankings import NotRanked, PrintedRanks, Ranking, rank
+from cocoloss.exceptions import CoCoError
+from cocoloss.stats import Comparison, bayesian_signed_rank, compare, holm
+from cocoloss.stats.pairwise import check_reach
 
 if TYPE_CHECKING:
     import pandas as pd
+
+ROPE = 0.01  # balanced accuracies this close are the same in practice
+REFERENCES = ("coco", "coco-w", "coco-plain")  # whose comparisons are shown, if they are there
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class PrintedRanks:
+    """Average ranks as a publication prints them, to be set beside ours."""
+
+    place: str  # where they stand
+    ranks: Mapping[str, tuple[float, float]]  # average rank and its standard deviation, by model
+    critical_distance: float
+    n_datasets: int  # that the printed critical distance stands for
+    p_value: float | None = None  # of the Friedman test, where one is printed
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Some models ranked by one measure."""
+
+    name: str  # for files
+    title: str  # for readers
+    measure: str  # column of the rows
+    # Ranks by what is significant over folds, ties as in competitions: the paper's way, and what
+    # the diagram shows. By scores, if there are no folds to test.
+    comparison: Comparison
+    # "wilcoxon", the paper's; "corrected_t", Nadeau and Bengio's, where that could find nothing;
+    # "" if there are no folds to test.
+    fold_test: str
+    averaged: Comparison  # the same with ties averaged
+    by_score: Comparison  # ranks by mean scores, told apart by Nemenyi's test as well
+    # Wilcoxon-Holm between models over datasets; None if no pair could be significant
+    pairs: Comparison | None
+    bayes: "pd.DataFrame | None"  # the reference against each: better, equal, worse
+    reference: str  # CoCo, or else the best
+    printed: PrintedRanks | None  # if there are any for these models
+    notes: tuple[str, ...]  # what was left out or done otherwise, and why
+
+
+@dataclass(frozen=True)
+class NotRanked:
+    """Why there is no ranking."""
+
+    name: str
+    title: str
+    measure: str
+    reason: str
+
+
+def rank(
+    rows: Any,
+    models: Sequence[str],
+    *,
+    name: str,
+    title: str,
+    measure: str = "balanced_accuracy",
+    higher_is_better: bool = True,
+    missing: str = "drop_datasets",
+    printed: PrintedRanks | None = None,
+    rope: float | None = ROPE,
+    by_pairs: bool = True,
+) -> Ranking | NotRanked:
+    """Rank some models by a measure, which is a column of ``rows`` beside dataset, model and fold.
+
+    Models without a row are left out with a note. ``missing`` says what becomes of datasets that
+    lack a model: "drop_datasets", "worst" or "raise". Differences within ``rope`` do not matter;
+    without one there is no Bayesian comparison.
+    """
+
+    def without(reason: str) -> NotRanked:
+        return NotRanked(name, title, measure, reason)
+
+    notes: list[str] = []
+    scores = rows[rows["model"].isin(models)].dropna(subset=[measure])
+    there = [model for model in models if (scores["model"] == model).any()]
+    lacking = [model for model in models if model not in there]
+    if lacking:
+        notes.append(f"Without {', '.join(lacking)}, of which there is no result.")
+    if len(there) < 2:
+        return without("There are results of fewer than two models.")
+    table = scores.rename(columns={measure: "score"})[["dataset", "model", "fold", "score"]]
+    places = {model: place for place, model in enumerate(there)}
+    table = table.sort_values(
+        ["dataset", "model", "fold"], key=lambda c: c.map(places) if c.name == "model" else c
+    )
+    if missing == "drop_datasets" and (reason := _too_few(table)):
+        return without(reason)
+    options: dict[str, Any] = {"missing": missing, "alpha": ALPHA}
+    options["higher_is_better"] = higher_is_better
+    fold_test, note = _fold_test(table, len(there))
+    notes += note
+    over_folds: dict[str, Any] = {"ranking": "folds", "fold_test": fold_test} if fold_test else {}
+    try:
+        by_score = compare(table, **options)
+        comparison = compare(table, **options, **over_folds)
+        averaged = compare(table, **options, **over_folds, ties="average")
+    except CoCoError as error:
+        return without(str(error))
+    pairs = None
+    if by_pairs:
+        try:
+            pairs = compare(table, **options, test="wilcoxon")
+        except CoCoError as error:
+            notes.append(f"Without Wilcoxon-Holm over datasets: {error}.")
+    notes += _about_missing(comparison)
+    reference = next((m for m in REFERENCES if m in there), comparison.models[0])
+    bayes = None if rope is None else _bayes(comparison, reference, rope)
+    return Ranking(
+        name,
+        title,
+        measure,
+        comparison,
+        fold_test,
+        averaged,
+        by_score,
+        pairs,
+        bayes,
+        reference,
+        printed if printed and set(there) == set(printed.ranks) else None,
+        tuple(notes),
+    )
+
+
+def _too_few(table: Any) -> str:
+    """Say why dropping datasets leaves too few, in words of the report; "" if it does not."""
+    n_folds = table.groupby(["dataset", "model"])["fold"].nunique().unstack()
+    whole = n_folds.eq(table.groupby("dataset")["fold"].nunique(), axis=0)
+    n_whole = int(whole.all(axis=1).sum())
+    if len(whole) < 2 or n_whole > 1:
+        return ""
+    most, n_most = (~whole).sum().idxmax(), int((~whole).sum().max())
+    return (
+        f"{len(whole) - n_whole} of {len(whole)} datasets lack the full result of some model, "
+        f"which leaves too few to compare on; {most} lacks most ({n_most} missing). With "
+        f"`bench report --missing worst` a model comes last where its result is missing."
+    )
+
+
+def _fold_test(table: Any, n_models: int) -> tuple[str, list[str]]:
+    """Return the test over folds that can be significant, and why it is not the paper's."""
+    n_folds = int(table.groupby("dataset")["fold"].nunique().min())
+    if n_folds < 2:
+        return "", ["Ranked by scores, since there is one fold only."]
+    try:
+        check_reach(n_folds, n_models, ALPHA, "folds")
+    except CoCoError:
+        note = (
+            f"Over {n_folds} folds no pair of {n_models} models could be significant by Wilcoxon's "
+            f"test with Holm's correction; Nadeau and Bengio's corrected t-test is used instead."
+        )
+        return "corrected_t", [note]
+    return "wilcoxon", []
+
+
+def _about_missing(comparison: Comparison) -> list[str]:
+    notes = []
+    if comparison.dropped:
+        notes.append(
+            f"{len(comparison.dropped)} of {len(comparison.dropped) + comparison.n_datasets} "
+            f"datasets are left out, because a model has no full result there: "
+            f"{listed(comparison.dropped, quoted=False)}."
+        )
+    if comparison.filled:
+        cells = [f"{model} on {dataset}" for dataset, model in comparison.filled]
+        notes.append(f"A missing result counts as the worst: {listed(cells, quoted=False)}.")
+    return notes
+
+
+def _bayes(comparison: Comparison, reference: str, rope: float) -> Any:
+    """Compare the reference with every other model, on the datasets that both have."""
+    import pandas as pd  # noqa: PLC0415 - heavy
+
+    lines = []
+    ours = comparison.scores[reference].to_numpy()
+    for other in comparison.models:
+        theirs = comparison.scores[other].to_numpy()
+        both = np.isfinite(ours) & np.isfinite(theirs)
+        if other == reference or both.sum() < 2:
+            continue
+        higher = comparison.higher_is_better
+        found = bayesian_signed_rank(ours[both], theirs[both], rope=rope, higher_is_better=higher)
+        difference = float(np.mean(ours[both] - theirs[both]))
+        lines.append([reference, other, found.first, found.equal, found.second, difference])
+    columns = ["first", "second", "first_better", "equal", "second_better", "mean_difference"]
+    return pd.DataFrame(lines, columns=columns)
+
+
+DIGITS = 12  # in which two scores must agree to be a tie
+FEWEST = 5  # datasets for a rank correlation
+# Character of a table -> (title, edges of the bins, how its values are written)
+BINS: Mapping[str, tuple[str, tuple[float, ...], Callable[[float], str]]] = {
+    "n_rows": ("rows", (1000, 10_000), lambda x: f"{x:,.0f}"),
+    "n_columns": ("columns", (20, 100), lambda x: f"{x:.0f}"),
+    "n_classes": ("classes", (3, 10), lambda x: f"{x:.0f}"),
+    "class_ratio": ("largest class / smallest", (1.5, 3), lambda x: f"{x:.3g}"),
+    "categorical_share": ("share of categorical columns", (0.01, 0.5), lambda x: f"{x:.0%}"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Leads:
+    """One model, the reference, beside others; higher scores are better."""
+
+    reference: str
+    scores: "pd.DataFrame"  # datasets x models; NaN where a model lacks folds
+    characters: "pd.DataFrame"  # indexed by dataset, with some of the columns of BINS
+
+    @property
+    def others(self) -> list[str]:
+        """The models that it is compared with."""
+        return [model for model in self.scores.columns if model != self.reference]
+
+    def among(self, models: Sequence[str], reference: str) -> "Leads":
+        """Return the lead of a model over some of the others."""
+        kept = [model for model in self.scores.columns if model in models]
+        return Leads(reference, self.scores[kept], self.characters)
+
+    def wins(self) -> "pd.DataFrame":
+        """Count the datasets on which the model is better than each other, by their character.
+
+        ``n_tables`` are in the bin, ``n_datasets`` of them have a score of both models. Bins
+        without a dataset are left out, and characters that nothing is known of.
+        """
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        lines = []
+        for character, title, values in self._known():
+            for label, inside in bins_of(character, values).items():
+                chosen = self.scores[inside]
+                lines += [
+                    [title, label, len(chosen), other, *count(lead(chosen, self.reference, other))]
+                    for other in self.others
+                    if len(chosen)
+                ]
+        columns = ["character", "bin", "n_tables", "other", "n_datasets", "wins", "ties", "losses"]
+        return pd.DataFrame(lines, columns=columns)
+
+    def tendencies(self) -> "pd.DataFrame":
+        """Correlate the lead over each other model with the character of the tables.
+
+        ``p_holm`` is adjusted for all the lines. Pairs without five datasets are left out, and
+        characters that are the same for all tables.
+        """
+        import pandas as pd  # noqa: PLC0415 - heavy
+        from scipy.stats import spearmanr  # noqa: PLC0415
+
+        lines = []
+        for _, title, values in self._known():
+            for other in self.others:
+                both = pd.DataFrame({"x": values, "y": lead(self.scores, self.reference, other)})
+                both = both.dropna()
+                if len(both) >= FEWEST and np.ptp(both["x"]) > 0 and np.ptp(both["y"]) > 0:
+                    found: Any = spearmanr(both["x"], both["y"])
+                    lines.append([title, other, len(both), found.statistic, found.pvalue])
+        columns = ["character", "other", "n_datasets", "spearman", "p_value"]
+        frame = pd.DataFrame(lines, columns=columns)
+        return frame.assign(p_holm=holm(frame["p_value"]) if lines else [])
+
+    def extremes(self, other: str, n: int = 5) -> "pd.DataFrame":
+        """Return the datasets with the ``n`` largest leads over another model, and deficits."""
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        columns = {"ours": self.scores[self.reference], "theirs": self.scores[other]}
+        table = pd.DataFrame(columns).dropna()
+        table["lead"] = lead(table, "ours", "theirs")
+        table = table.sort_values("lead", ascending=False, kind="stable")
+        best, worst = table[table["lead"] > 0].head(n), table[table["lead"] < 0].tail(n)
+        return pd.concat([best, worst])
+
+    def _known(self) -> Iterator[tuple[str, str, Any]]:
+        """Yield each character that is known, its title, and its values in the order of scores."""
+        if self.reference not in self.scores.columns:
+            return
+        for character, (title, *_) in BINS.items():
+            if character in self.characters.columns:
+                yield character, title, self.characters[character].reindex(self.scores.index)
+
+
+def bins_of(character: str, values: Any) -> dict[str, NDArray[np.bool_]]:
+    """Return which values lie in each bin of a character, by what the bin is called.
+
+    >>> bins_of("n_classes", [2, 12, float("nan")])["10 or more"]
+    array([False,  True, False])
+    """
+    _, edges, write = BINS[character]
+    between = [f"{write(a)} to under {write(b)}" for a, b in pairwise(edges)]
+    labels = [f"below {write(edges[0])}", *between, f"{write(edges[-1])} or more"]
+    numbers = np.asarray(values, dtype=float)
+    places = np.where(np.isnan(numbers), -1, np.digitize(numbers, edges))
+    return {label: places == place for place, label in enumerate(labels)}
+
+
+def lead(scores: Any, reference: str, other: str) -> Any:
+    """Return by how much a model leads on each dataset; exactly 0 where two scores tie.
+
+    Means of the same folds may differ in their last digit. Whatever is counted, sorted or
+    correlated with would take that for a lead.
+    """
+    return (scores[reference] - scores[other]).round(DIGITS) + 0.0  # and no -0.0
+
+
+def count(leads: Any) -> tuple[int, int, int, int]:
+    """Return how many leads (of :func:`lead`) are known, and of them wins, ties and losses."""
+    known = leads.dropna()
+    n = len(known)
+    wins, losses = int((known > 0).sum()), int((known < 0).sum())
+    return n, wins, n - wins - losses, losses
+
 
 PAPER_MODELS = ("coco", "dr", "ce", "ksvm", "rf")
 PAPER_LOSSES = ("coco", "dr", "ce")
@@ -22,33 +341,20 @@ ON_THE_SPHERE = "dot regression on the sphere"
 
 @dataclass(frozen=True, eq=False)
 class AccuracyAnalysis:
-    """Models judged over folds and datasets.
+    """Models judged over folds and datasets."""
 
-    Attributes
-    ----------
-    rankings : tuple of Ranking or NotRanked
-        By balanced accuracy: the paper's models, the class-weighted ones, and all.
-    dispersity : tuple of Ranking or NotRanked
-        By dispersity on test rows, of models that have an embedding.
-    scores, spreads : DataFrame, datasets x models
-        Mean and standard deviation of the balanced accuracy over the folds that there are.
-    partial : DataFrame, datasets x models
-        Where a model lacks some of the folds; there it is not compared with others.
-    measures : DataFrame
-        One line per model: means of all measures over the datasets that it has all folds of, and
-        ``n_datasets``, how many these are.
-    leads : Leads or None
-        On which tables the reference of the first ranking is better than each other model; None
-        if there is no ranking.
-    """
-
+    # by balanced accuracy: the paper's models, the class-weighted ones, and all
     rankings: tuple[Ranking | NotRanked, ...]
-    dispersity: tuple[Ranking | NotRanked, ...]
+    dispersity: tuple[Ranking | NotRanked, ...]  # on test rows, of models that have an embedding
+    # Mean and standard deviation of the balanced accuracy over the folds that there are, and where
+    # a model lacks some of them, so that it is not compared with others: datasets x models.
     scores: "pd.DataFrame"
     spreads: "pd.DataFrame"
     partial: "pd.DataFrame"
+    # One line per model: means of all measures over the datasets that it has all folds of, and
+    # ``n_datasets``, how many these are.
     measures: "pd.DataFrame"
-    leads: Leads | None
+    leads: Leads | None  # of the reference of the first ranking; None if there is no ranking
 
 
 def analyse_accuracy(
@@ -58,21 +364,17 @@ def analyse_accuracy(
 ) -> AccuracyAnalysis:
     """Rank models by balanced accuracy and dispersity.
 
-    Parameters
-    ----------
-    findings : Findings
-        From :func:`cocoloss.benchmark.findings.read_findings`.
-    missing : {"drop_datasets", "worst"}
-        What becomes of datasets that lack the result of a model.
-    printed : dict of str to PrintedRanks, optional
-        By measure, to set beside rankings of the same models.
+    ``missing`` says what becomes of datasets that lack a model: "drop_datasets" or "worst".
+    ``printed`` ranks, by measure, are set beside rankings of the same models.
     """
-    rows = _measured(findings.rows)
+    lacking = [m for m in ("balanced_accuracy", "dispersity") if m not in findings.rows.columns]
+    rows = findings.rows.assign(**dict.fromkeys(lacking, float("nan")))
     models = models_of(findings)
     cells = rows.groupby(["dataset", "model"], sort=False)["balanced_accuracy"]
     with_results = [model for model in models if (rows["model"] == model).any()]
     scores = cells.mean().unstack().reindex(columns=with_results).sort_index()
-    partial = _partial(cells, scores)
+    n_folds = cells.count().unstack().reindex(index=scores.index, columns=scores.columns)
+    partial = (n_folds > 0) & n_folds.lt(n_folds.max(axis=1), axis=0)
     options: dict[str, Any] = {"missing": missing, "printed": printed or {}}
     rankings = _rank_groups(rows, models, _accuracy_groups(models), **options)
     reference = next((r.reference for r in rankings if isinstance(r, Ranking)), None)
@@ -102,12 +404,6 @@ def printed_ranks(folders: Iterable[Path]) -> Mapping[str, PrintedRanks]:
 def models_of(findings: Findings) -> list[str]:
     """Return the models of a benchmark: those of the spec in its order, then any others."""
     return list(dict.fromkeys([*findings.spec["models"]["names"], *findings.rows["model"]]))
-
-
-def _measured(rows: Any) -> Any:
-    """Return the rows with every measure that the report asks for; NaN if there is none."""
-    lacking = [n for n in ("balanced_accuracy", "dispersity") if n not in rows.columns]
-    return rows.assign(**dict.fromkeys(lacking, float("nan")))
 
 
 def _accuracy_groups(models: Sequence[str]) -> dict[str, tuple[str, list[str]]]:
@@ -160,12 +456,6 @@ def _on_the_sphere(names: Sequence[str], there: Sequence[str]) -> list[str]:
     """
     fairer = ["dr-sphere" if name == "dr" else name for name in names]
     return [name for name in fairer if name in there] if "dr-sphere" in there else []
-
-
-def _partial(cells: Any, scores: Any) -> Any:
-    """Return where a model has fewer folds than there are of the dataset, but some."""
-    n_folds = cells.count().unstack().reindex(index=scores.index, columns=scores.columns)
-    return (n_folds > 0) & n_folds.lt(n_folds.max(axis=1), axis=0)
 
 
 def _measures(rows: Any, complete: Any) -> Any:

@@ -1,6 +1,5 @@
 """Models fitted and measured on folds: networks in lockstep, others one by one."""
 
-import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,22 +39,7 @@ def balanced_accuracy_of(classifier: Any, X: Any, y: Any) -> float:
 
 
 def log_loss(y: NDArray[Any], probabilities: NDArray[Any], classes: NDArray[Any]) -> float:
-    """Return the mean of -log p of the true class.
-
-    Parameters
-    ----------
-    y : array of shape (n,)
-    probabilities : array of shape (n, C)
-    classes : array of shape (C,)
-        The class of each column, sorted. A class that is not among them has the least
-        probability.
-
-    Examples
-    --------
-    >>> p = np.array([[0.5, 0.5], [0.75, 0.25]])
-    >>> round(log_loss(np.array(["a", "a"]), p, np.array(["a", "b"])), 4)
-    0.4904
-    """
+    """Return the mean of -log p of the true class; ``classes`` are those of the columns, sorted."""
     column = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     own = np.asarray(probabilities)[np.arange(len(y)), column]
     own = np.where(np.asarray(classes)[column] == y, own, 0)
@@ -71,34 +55,11 @@ def measure(
     *,
     whose: str = "",
 ) -> dict[str, float]:
-    """Return the measures of a fitted classifier.
+    """Return the measures of a fitted classifier on test rows of a table.
 
-    Parameters
-    ----------
-    classifier : classifier
-        Fitted.
-    X, y
-        The whole table.
-    test, train : integer arrays
-        Rows to measure on. Training rows are asked for their dispersity only.
-    whose : str
-        What messages call a model of the user's own, whose probabilities are checked.
-
-    Returns
-    -------
-    dict of str to float
-        "balanced_accuracy", "accuracy", "log_loss" where there are probabilities,
-        "balanced_accuracy_uniform" where they are known to be under a prior and not an average,
-        and "dispersity" and "train_dispersity" where there is an embedding.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.svm import SVC
-    >>> X, y = load_iris(return_X_y=True)
-    >>> measures = measure(SVC().fit(X[::2], y[::2]), X, y, np.arange(1, 150, 2))
-    >>> sorted(measures)
-    ['accuracy', 'balanced_accuracy']
+    "log_loss" where there are probabilities, "balanced_accuracy_uniform" where they are known to be
+    under a prior and not an average, and where there is an embedding "dispersity" and, of ``train``
+    rows, "train_dispersity". ``whose`` is the user's own model, whose probabilities are checked.
     """
     rows, labels = _safe_indexing(X, test), y[test]
     predicted = np.asarray(classifier.predict(rows))
@@ -186,15 +147,7 @@ class OnPreprocessed:
 def check_codes(codes: Any, n_rows: int, n_classes: int, whose: str) -> NDArray[np.intp]:
     """Return predictions as numbers of classes, one per row.
 
-    Raises
-    ------
-    CoCoError
-        If they are anything else: -1 would be the last class, and 0.97 the first.
-
-    Examples
-    --------
-    >>> check_codes([0.0, 2.0], 2, 3, "model 'm'")
-    array([0, 2])
+    Anything else is refused: -1 would be the last class, and 0.97 the first.
     """
     found = np.asarray(codes)
     numbered = f"classes are numbered 0 to {n_classes - 1}"
@@ -215,18 +168,7 @@ def check_codes(codes: Any, n_rows: int, n_classes: int, whose: str) -> NDArray[
 def check_probabilities(
     probabilities: NDArray[Any], n_rows: int, n_classes: int, whose: str
 ) -> None:
-    """Refuse what are no probabilities: scores, logits, or those of other classes.
-
-    Raises
-    ------
-    CoCoError
-        If the shape is not (n_rows, n_classes), or a row is not finite, has a number that is not
-        between 0 and 1, or does not sum to one.
-
-    Examples
-    --------
-    >>> check_probabilities(np.array([[0.25, 0.75]]), 1, 2, "model 'm'")
-    """
+    """Refuse what are no probabilities: scores, logits, or those of other classes."""
     said = f"{whose}: predict_proba"
     if probabilities.shape != (n_rows, n_classes) or probabilities.dtype.kind not in "biuf":
         raise CoCoError(
@@ -255,35 +197,7 @@ def fit_folds(
     folds: Sequence[Fold],
     seed: int | Sequence[int],
 ) -> list[Fitted]:
-    """Return a classifier for each fold, fitted on its training rows.
-
-    Parameters
-    ----------
-    kind : ModelKind
-    params : dict
-        Arguments for its factory.
-    X, y
-        The whole table.
-    folds : sequence of Fold
-    seed : int or sequence of int
-        Of all fits, or of each.
-
-    Raises
-    ------
-    CoCoError
-        If a model of the user's own fails; the message names it, and what it failed with.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from cocoloss.tables import stratified_folds
-    >>> from cocoloss.benchmark.models import MODELS
-    >>> X, y = load_iris(return_X_y=True)
-    >>> folds = stratified_folds(y, 3, seed=0)
-    >>> first, *others = fit_folds(MODELS["ksvm"], {}, X, y, folds, seed=0)
-    >>> first.classifier.predict(X[:2])
-    array([0, 0])
-    """
+    """Return a classifier for each fold, fitted on its training rows, with one seed or one each."""
     seeds = [seed] * len(folds) if isinstance(seed, int) else list(seed)
     try:
         if kind.neural:
@@ -326,13 +240,7 @@ def evaluate_folds(
 
 
 def means(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the mean of each measure over the rows that have a number for it.
-
-    Examples
-    --------
-    >>> means([{"fold": 0, "accuracy": 0.5}, {"fold": 1, "accuracy": 1.0}])
-    {'accuracy': 0.75}
-    """
+    """Return the mean of each measure over the rows that have a number for it."""
     names = [name for name in rows[0] if name != "fold"]
     columns = {name: np.array([row[name] for row in rows], dtype=float) for name in names}
     return {
@@ -352,7 +260,7 @@ def _in_lockstep(
             X,
             y,
             cv=folds[start : start + at_once],
-            scoring=_no_score,
+            scoring=lambda *_: 0.0,  # measured later
             error_score="raise",
             return_estimator=True,
             random_states=seeds[start : start + at_once],
@@ -360,10 +268,6 @@ def _in_lockstep(
         pairs = zip(result["estimator"], result["fit_time"], strict=True)
         fitted += [Fitted(classifier, float(seconds)) for classifier, seconds in pairs]
     return fitted
-
-
-def _no_score(classifier: Any, X: Any, y: Any) -> float:  # noqa: ARG001 - measured later
-    return 0.0
 
 
 def _made(
@@ -387,16 +291,12 @@ def _alone(
     return Fitted(joined, time.perf_counter() - started)
 
 
-PRIORS = ("uniform", "empirical")
-
-
 def _peer(model: str, class_weight: str | None, seed: int, *_size: int) -> Any:
     if model == "rf":
         return RandomForestClassifier(500, class_weight=class_weight, random_state=seed, n_jobs=-1)
     return SVC(C=10, class_weight=class_weight, decision_function_shape="ovr")
 
 
-TRAINING = "cocoloss.estimators.jobs"
 NETWORKS = {"coco": CoCoClassifier, "dr": DotRegressionClassifier, "ce": CrossEntropyClassifier}
 NAMES = {
     "coco": "CoCo",
@@ -409,21 +309,11 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What cross-validation says of a model.
+    """What cross-validation says of a model."""
 
-    Attributes
-    ----------
-    model : str
-        Its short name, such as "coco".
-    folds : dict of str to array of shape (n_folds,)
-        Each measure on the test rows of each fold; NaN where a model has no such measure.
-    seconds : float
-        Mean time of a fit.
-    """
-
-    model: str
-    folds: dict[str, NDArray[np.float64]]
-    seconds: float
+    model: str  # its short name, such as "coco"
+    folds: dict[str, NDArray[np.float64]]  # measure -> (n_folds,); NaN where there is none
+    seconds: float  # mean time of a fit
 
     def mean(self, measure: str) -> float:
         """Return the mean of a measure over the folds; NaN if no fold has it."""
@@ -450,44 +340,14 @@ def evaluate_models(
     network_options: dict[str, Any] | None = None,
     on_model: Callable[[str], object] | None = None,
 ) -> list[Evaluation]:
-    """Cross-validate models on one table, all on the same folds.
+    """Cross-validate models on one table, all on the same stratified and shuffled folds.
 
     Networks train all folds in lockstep. With "uniform" priors the peers weigh the classes alike
-    as well; with "empirical" ones nobody does.
-
-    Parameters
-    ----------
-    X, y
-        A table and its classes.
-    models : sequence of str
-        Of "coco", "dr", "ce", "rf" (500 trees) and "ksvm" (C = 10, scikit-learn's width).
-    n_folds : int
-        Stratified and shuffled.
-    priors : {"uniform", "empirical"}
-        Whether classes count alike or as often as they occur.
-    seed : int
-        Of folds and models.
-    network_options : dict, optional
-        Further arguments of the networks' classifiers.
-    on_model : callable, optional
-        Told the name of each model before its turn.
-
-    Returns
-    -------
-    list of Evaluation
-        In the order of ``models``.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_wine
-    >>> X, y = load_wine(return_X_y=True)
-    >>> (coco,) = evaluate_models(X, y, ["coco"], n_folds=3, network_options={"max_iter": 20})
-    >>> coco.mean("balanced_accuracy") > 0.9
-    True
+    as well; with "empirical" ones nobody does. ``on_model`` is told each name before its turn.
     """
     for model in models:
         check_option(model, "model", NAMES)
-    check_option(priors, "priors", PRIORS)
+    check_option(priors, "priors", ("uniform", "empirical"))
     check_integer(n_folds, "n_folds", minimum=2)
     y = np.asarray(y)
     folds = _folds(y, n_folds, seed)
@@ -498,7 +358,8 @@ def evaluate_models(
         if model in NETWORKS:
             options: dict[str, Any] = {"priors": priors, "random_state": seed}
             options |= network_options or {}
-            importlib.import_module(TRAINING)  # torch, before the clock runs
+            from cocoloss.estimators import jobs  # noqa: F401, PLC0415 - torch, before the clock
+
             estimator = NETWORKS[model](**options)
             fitted = _in_lockstep(estimator, X, y, folds, [options["random_state"]] * len(folds))
         else:
@@ -530,18 +391,14 @@ def _all_measures(
 ) -> dict[str, float]:
     """Return every measure of a fitted classifier on its test rows; NaN for what it has not."""
     measures = dict.fromkeys(MEASURES, NAN) | measure(classifier, X, y, test)
+    if not hasattr(classifier, "heads_"):
+        return measures
     labels = y[test]
-    if hasattr(classifier, "heads_") and not _can_spread(labels):
-        return measures | {"dispersity": NAN}
-    if hasattr(classifier, "heads_"):
-        collapse = neural_collapse(first_embedding(classifier, _safe_indexing(X, test)), labels)
-        measures |= {"nc1": collapse.nc1, "nc4": collapse.nc4}
-        if len(np.unique(labels)) > 2:  # two points are always a simplex
-            measures["nc2"] = collapse.nc2
-    return measures
-
-
-def _can_spread(labels: NDArray[Any]) -> bool:
-    """Return whether there are classes, and rows in each of them, to differ from each other."""
     counts = np.unique(labels, return_counts=True)[1]
-    return len(counts) > 1 and counts.min() > 1
+    if len(counts) < 2 or counts.min() < 2:  # no other class, or no other row of it, to differ from
+        return measures | {"dispersity": NAN}
+    collapse = neural_collapse(first_embedding(classifier, _safe_indexing(X, test)), labels)
+    measures |= {"nc1": collapse.nc1, "nc4": collapse.nc4}
+    if len(counts) > 2:  # two points are always a simplex
+        measures["nc2"] = collapse.nc2
+    return measures

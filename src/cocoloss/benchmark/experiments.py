@@ -51,25 +51,7 @@ def experiment_of(spec: "Spec") -> Experiment:
 
 
 def load_experiment(kind: str, folders: Iterable[Path] = ()) -> Experiment:
-    """Return the module of a kind of experiment.
-
-    Parameters
-    ----------
-    kind : str
-        "accuracy", the name of a Python file without its ending, or "package.module".
-    folders : iterable of Path
-        Where to look for the file, before the current folder.
-
-    Raises
-    ------
-    CoCoError
-        If there is none, or it fails on import, or it lacks a function.
-
-    Examples
-    --------
-    >>> load_experiment("accuracy").__name__
-    'cocoloss.benchmark.accuracy'
-    """
+    """Return the module of a kind of experiment; a file is looked for here as well, last."""
     file = None if kind in EXPERIMENTS else _file_of(kind, folders)
     if file is None and kind not in EXPERIMENTS and not _is_importable(kind):
         raise CoCoError(
@@ -108,14 +90,15 @@ def experiment_files(spec: "Spec") -> list[str]:
     return [*sorted(map(str, beside - {own})), str(own)]
 
 
-def check_options(experiment: Experiment, kind: str, options: Mapping[str, Any]) -> None:
-    """Refuse options that the experiment does not know.
+def import_from_here_too() -> None:
+    """Let modules of the current folder be found: a command, unlike a script, has no such place."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
 
-    Raises
-    ------
-    CoCoError
-        If there is one; the message names it.
-    """
+
+def check_options(experiment: Experiment, kind: str, options: Mapping[str, Any]) -> None:
+    """Refuse options that the experiment does not know."""
     check = getattr(experiment, "check_options", None)
     if check is not None:
         check(dict(options))

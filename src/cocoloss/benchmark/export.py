@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -145,18 +145,7 @@ def _line(row: Mapping[str, Any], place: Environment) -> dict[str, Any]:
 
 
 class TaskFile:
-    """A file of :func:`whole_table`, read back.
-
-    Parameters
-    ----------
-    path : path
-        Ends in .csv or .parquet.
-
-    Raises
-    ------
-    CoCoError
-        If the file is no such file; by every method too, if it is damaged.
-    """
+    """A file of :func:`whole_table`, read back; every method refuses one that is damaged."""
 
     def __init__(self, path: str | Path) -> None:
         import pandas as pd  # noqa: PLC0415 - heavy
@@ -274,9 +263,7 @@ LAST = (
 )
 
 
-def fold_table(
-    store: Store, spec_hash: str | None = None, *, names: Sequence[str] = ()
-) -> "pd.DataFrame":
+def fold_table(store: Store, *, names: Sequence[str] = ()) -> "pd.DataFrame":
     """Return one line per dataset, model and fold, with measures as columns.
 
     A task that failed is a line without a fold. Trials of the tuning are not part of it.
@@ -284,8 +271,6 @@ def fold_table(
     Parameters
     ----------
     store : Store
-    spec_hash : str, optional
-        Of one benchmark; of all if left out.
     names : sequence of str
         Only benchmarks of these names, NAME or NAME@HASH; all if empty.
     """
@@ -293,12 +278,11 @@ def fold_table(
 
     runs = store.runs()
     called = {run["spec_hash"]: run["name"] for run in runs}
-    wanted = [spec_hash] if spec_hash else chosen_variants(runs, names, store.name)
     places = store.environments()
     lines: list[dict[str, Any]] = []
-    for one in wanted:
-        for row in store.rows(spec_hash=one, tuning=False):
-            lines += _fold_lines(row, called.get(one, ""), places)
+    for spec_hash in chosen_variants(runs, names, store.name):
+        for row in store.rows(spec_hash=spec_hash, tuning=False):
+            lines += _fold_lines(row, called[spec_hash], places)
     measures = dict.fromkeys(name for line in lines for name in line)
     middle = [name for name in measures if name not in FIRST + LAST]
     table = pd.DataFrame(lines, columns=[*FIRST, *middle, *LAST])
@@ -308,24 +292,10 @@ def fold_table(
 def export(
     store: Store, path: str | Path, *, tasks: bool = False, names: Sequence[str] = ()
 ) -> int:
-    """Write results to a file; return how many there are, tasks or folds.
+    """Write results to a file, .csv or .parquet; return how many there are, tasks or folds.
 
-    The same store gives the same file, byte for byte, with the same version of pandas.
-
-    Parameters
-    ----------
-    store : Store
-    path : path
-        Ends in .csv or .parquet.
-    tasks : bool, default=False
-        Everything, one line per task, and what was planned, instead of one line per fold.
-    names : sequence of str
-        Only benchmarks of these names, NAME or NAME@HASH; all if empty.
-
-    Raises
-    ------
-    CoCoError
-        If the name has another ending, or cannot be written to; if there is no such benchmark.
+    The same store gives the same file, byte for byte, with the same version of pandas. With
+    ``tasks``, everything is written, and what was planned. ``names`` are NAME or NAME@HASH.
     """
     path = Path(path)
     check_ending(path)
@@ -377,7 +347,7 @@ def merge_into(
     into : str or path
         Made if it is not there.
     sources : list of str or path
-        As :func:`merge` has it.
+        Stores, or files written by ``bench export --tasks``.
 
     Returns
     -------
@@ -405,18 +375,6 @@ def merge(store: Store, source: str | os.PathLike[str]) -> Merged:
     What is in both stays as it is, but for failures of which the other knows a result. A model
     that both have finished on a table keeps the folds that it has here; those of the other are
     kept as results that are not current.
-
-    Parameters
-    ----------
-    store : Store
-        That is written to.
-    source : str or path
-        A store, or a file written by ``bench export --tasks``.
-
-    Raises
-    ------
-    CoCoError
-        If the source is neither, or is damaged.
     """
     with _opened(source) as opened:
         return _merge_all(store, [opened])[0]
@@ -428,14 +386,7 @@ def take_rows(store: Store, pairs: Iterable[tuple[dict[str, Any], Environment]])
         store.database.writing(partial(_put, store, some))
 
 
-class _Source(Protocol):
-    """What is merged: a :class:`TaskFile`, or a store."""
-
-    def tasks(self) -> Iterator[Placed]: ...
-
-    def units(self) -> list[dict[str, Any]]: ...
-
-    def starts(self) -> list[Placed]: ...
+_Source = TaskFile | _StoreSource
 
 
 @contextmanager

@@ -24,81 +24,37 @@ CHARACTER = ("n_rows", "n_columns", "n_classes", "class_ratio", "categorical_sha
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """One benchmark of a store.
-
-    Attributes
-    ----------
-    name, kind, spec_hash : str
-    spec : dict
-        As it was run last.
-    state : str
-        Of the last run.
-    started_at, seen_at : datetime
-        First start, and last sign of life; UTC.
-    rows : DataFrame
-        One line per dataset, model, fold (and whatever else an experiment tells apart), with
-        measures as columns; of finished tasks only.
-    units : DataFrame
-        One line per dataset and model: status, error, params (a list, one entry unless folds
-        have their own), seconds of the final fits, tuning_seconds, n_trials, n_failed_trials,
-        peak_memory, n_folds.
-    missing : DataFrame
-        One line per dataset and model where something is missing or went wrong: status ("failed",
-        "timeout" or "open"), reason, attempts, and n_folds that there are nevertheless.
-    left_out : dict of str to str
-        Tables that could not be used, and why.
-    characters : DataFrame
-        One line per dataset: rows, columns, classes, class ratio, share of categorical columns;
-        NaN where a store does not know.
-    extras : dict of (dataset, model) to dict
-        What an experiment kept beside its measures.
-    places : tuple of dict
-        Machines and versions that took part.
-    core_seconds : float
-        Of all tasks, trials too.
-    n_tasks : int
-        That are done.
-    n_planned : int
-        That there can be at most: points of the tuning that come up again are computed once.
-    label : str
-        What tells it apart from the others of the store: its name, with digits of its hash where
-        another has the same.
-    """
+    """One benchmark of a store."""
 
     name: str
     kind: str
     spec_hash: str
-    spec: Mapping[str, Any]
-    state: str
-    started_at: datetime
-    seen_at: datetime
+    spec: Mapping[str, Any]  # as it was run last
+    state: str  # of the last run
+    started_at: datetime  # first start, UTC
+    seen_at: datetime  # last sign of life, UTC
+    # One line per dataset, model, fold (and whatever else an experiment tells apart), with measures
+    # as columns; of finished tasks only.
     rows: "pd.DataFrame"
+    # One line per dataset and model: status, error, params (a list, one entry unless folds have
+    # their own), seconds of the final fits, tuning_seconds, n_trials, n_failed_trials,
+    # peak_memory, n_folds.
     units: "pd.DataFrame"
+    # One line per dataset and model where something is missing or went wrong: status ("failed",
+    # "timeout" or "open"), reason, attempts, and n_folds that there are nevertheless.
     missing: "pd.DataFrame"
-    left_out: Mapping[str, str]
-    characters: "pd.DataFrame"
-    extras: Mapping[tuple[str, str], Mapping[str, Any]]
-    places: tuple[Mapping[str, Any], ...]
-    core_seconds: float
-    n_tasks: int
-    n_planned: int
-    label: str = ""
+    left_out: Mapping[str, str]  # tables that could not be used, and why
+    characters: "pd.DataFrame"  # one line per dataset, with CHARACTER as columns; NaN if not known
+    extras: Mapping[tuple[str, str], Mapping[str, Any]]  # by dataset and model
+    places: tuple[Mapping[str, Any], ...]  # machines and versions that took part
+    core_seconds: float  # of all tasks, trials too
+    n_tasks: int  # that are done
+    n_planned: int  # at most: points of the tuning that come up again are computed once
+    label: str = ""  # its name, with digits of its hash where another of the store has the same
 
 
 def read_findings(store: Store, names: tuple[str, ...] = ()) -> list[Findings]:
-    """Read the benchmarks of a store, the one that was started first at the beginning.
-
-    Parameters
-    ----------
-    store : Store
-    names : tuple of str
-        Only these, NAME or NAME@HASH; all if empty.
-
-    Raises
-    ------
-    CoCoError
-        If there is none, or none of a name.
-    """
+    """Read the benchmarks of a store, or those of these names; the first started comes first."""
     runs: dict[str, list[dict[str, Any]]] = {}
     for run in store.runs():
         runs.setdefault(run["spec_hash"], []).append(run)

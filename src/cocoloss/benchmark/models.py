@@ -7,18 +7,17 @@ the training rows of each fold.
 
 import importlib
 import re
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
+from cocoloss.benchmark.experiments import import_from_here_too
 from cocoloss.benchmark.spec import what_there_is
 from cocoloss.benchmark.study import (
     Space,
@@ -40,33 +39,15 @@ Factory = Callable[[int, int, Mapping[str, Any], int], Any]
 
 @dataclass(frozen=True)
 class ModelKind:
-    """A model of the benchmark.
+    """A model of the benchmark."""
 
-    Attributes
-    ----------
-    make : callable
-        Makes an estimator that is not fitted.
-    space : callable or None
-        Its search space; None if it is not tuned.
-    n_hyperparameters : int
-        t of the rule "10 t trials".
-    neural : bool
-        Whether it is a classifier of cocoloss, whose folds train in lockstep.
-    takes_epochs : bool
-        Whether ``max_iter`` is the spec's number of epochs.
-    weighted : bool
-        Whether it counts classes alike.
-    whose : str
-        What messages call a model of the user's own; empty for ours.
-    """
-
-    make: Factory
-    space: Space | None = None
-    n_hyperparameters: int = 0
-    neural: bool = False
-    takes_epochs: bool = False
-    weighted: bool = False
-    whose: str = ""
+    make: Factory  # gives an estimator that is not fitted
+    space: Space | None = None  # None if it is not tuned
+    n_hyperparameters: int = 0  # t of the rule "10 t trials"
+    neural: bool = False  # a classifier of cocoloss, whose folds train in lockstep
+    takes_epochs: bool = False  # ``max_iter`` is the spec's number of epochs
+    weighted: bool = False  # counts classes alike
+    whose: str = ""  # what messages call a model of the user's own; empty for ours
 
 
 SAMPLES = 20  # random points by which hyperparameters are counted
@@ -81,19 +62,6 @@ def own_model(name: str, place: str) -> ModelKind:
     ``search_space(trial, n_samples, n_features, n_classes)`` that returns a dict: an attribute of
     the factory, or of its module. Without one the model is not tuned. The number of
     hyperparameters is counted, unless ``search_space.n_hyperparameters`` says it.
-
-    Raises
-    ------
-    CoCoError
-        If there is no such place, or what it gives is no classifier.
-
-    Examples
-    --------
-    >>> kind = own_model("trees", "sklearn.ensemble:ExtraTreesClassifier")
-    >>> kind.n_hyperparameters
-    0
-    >>> kind.make(10, 2, {"max_depth": 3}, 7)
-    ExtraTreesClassifier(max_depth=3, random_state=7)
     """
     where = f"model {name!r} ({place})"
     module_name, _, path = place.partition(":")
@@ -122,27 +90,13 @@ def own_model(name: str, place: str) -> ModelKind:
 
 
 def _import(name: str, where: str) -> Any:
-    here = str(Path.cwd())
+    import_from_here_too()
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if here in sys.path or not _is_part_of(error.name, name):
-            raise _no_module(where, error) from error
-    sys.path.append(here)  # a command, unlike ``python script.py``, has no such place
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise _no_module(where, error) from error
-
-
-def _is_part_of(missing: str | None, name: str) -> bool:
-    return missing is not None and (name == missing or name.startswith(f"{missing}."))
-
-
-def _no_module(where: str, error: ModuleNotFoundError) -> CoCoError:
-    return CoCoError(
-        f"{where}: there is no module {error.name!r}; install it, or start where it lies"
-    )
+        raise CoCoError(
+            f"{where}: there is no module {error.name!r}; install it, or start where it lies"
+        ) from error
 
 
 def _make(
@@ -318,10 +272,7 @@ MODELS: dict[str, ModelKind] = {
     ),
     "ce": _tuned_network(CrossEntropy(), priors="empirical"),
     "ce-w": _tuned_network(
-        CrossEntropy(),
-        priors="uniform",
-        class_weight="balanced",
-        weighted=True,
+        CrossEntropy(), priors="uniform", class_weight="balanced", weighted=True
     ),
     "ksvm": _peer(_kernel_svm, suggest_svm, 2, None),
     "ksvm-w": _peer(_kernel_svm, suggest_svm, 2, "balanced"),
@@ -335,13 +286,7 @@ TEMPERED = re.compile(r"coco-s(\d+(?:\.\d+)?)")  # coco-s0.25 weighs rows by pi^
 
 
 def import_what_models_need(own: Mapping[str, str]) -> None:
-    """Import torch, Optuna and the user's own models, which are otherwise imported when needed.
-
-    Parameters
-    ----------
-    own : dict of str to str
-        Where the user's own models are made. One that cannot be made is passed over.
-    """
+    """Import torch, Optuna and the user's own models, but for those that cannot be made."""
     from cocoloss.estimators import jobs  # noqa: F401, PLC0415 - torch
 
     with suppress(CoCoError):  # not installed
@@ -352,25 +297,9 @@ def import_what_models_need(own: Mapping[str, str]) -> None:
 
 
 def find_model(name: str, own: Mapping[str, str] | None = None) -> ModelKind:
-    """Return a model by its name.
+    """Return a model by its name: one of ``MODELS``, of the user's own, or "coco-s0.25".
 
-    Parameters
-    ----------
-    name : str
-        A key of ``MODELS``, "coco-s0.25" for the loss with weights of that exponent, or a name of
-        the user's own.
-    own : dict of str to str, optional
-        Where the user's own models are made, "package.module:factory".
-
-    Raises
-    ------
-    CoCoError
-        If there is no such model, or one of the user's own has the name of one of ours.
-
-    Examples
-    --------
-    >>> find_model("rf").n_hyperparameters
-    1
+    The last is the loss with weights of that exponent.
     """
     if own and name in own:
         if name in MODELS or TEMPERED.fullmatch(name):

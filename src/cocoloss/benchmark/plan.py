@@ -1,8 +1,10 @@
 """What a benchmark will do, how much of it is done, and what went wrong; nothing is run here."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,28 +21,7 @@ KEPT_BYTES = 500_000_000  # tables that stay in memory together; larger ones are
 
 
 class Tables:
-    """The tables that a spec names, cut down to its row cap.
-
-    Parameters
-    ----------
-    spec : Spec
-
-    Raises
-    ------
-    CoCoError
-        If there is no such source.
-
-    Examples
-    --------
-    >>> spec = Spec.from_dict({
-    ...     "name": "small",
-    ...     "kind": "accuracy",
-    ...     "data": {"source": "sklearn", "datasets": ["iris", "wine"], "max_rows": 160},
-    ...     "models": {"names": ["rf"]},
-    ... })
-    >>> [(info.name, info.n_rows) for info in Tables(spec).infos()]
-    [('iris', 150), ('wine', 160)]
-    """
+    """The tables that a spec names, cut down to its row cap."""
 
     def __init__(self, spec: Spec) -> None:
         from cocoloss.tables import load_source  # noqa: PLC0415 - heavy
@@ -55,21 +36,10 @@ class Tables:
         self._kept_bytes = 0
 
     def infos(self, on_table: Callable[[str], object] | None = None) -> list[TableInfo]:
-        """Read every table and describe it.
+        """Read every table and describe it; ``on_table`` is called with each name before.
 
         A folder may hold files that are no tables to learn from. Unless the spec names them, they
         are passed over; ``left_out`` then says which, and why.
-
-        Parameters
-        ----------
-        on_table : callable, optional
-            Called with each name before the table is read.
-
-        Raises
-        ------
-        CoCoError
-            If one that was asked for is missing or cannot be read, or none can; the message names
-            it.
         """
         there = self._source.names()
         names = list(self.spec.data.datasets) or there
@@ -134,16 +104,7 @@ def rows_needed(spec: Spec) -> int:
 
     Every outer fold tests a row at least, and its training rows are split into the inner folds if
     anything is tuned.
-
-    Examples
-    --------
-    >>> content = {"name": "x", "kind": "accuracy", "data": {"source": "sklearn"}}
-    >>> content |= {"models": {"names": ["rf"]}, "folds": {"outer": 2, "inner": 5}}
-    >>> rows_needed(Spec.from_dict(content))
-    10
     """
-    from cocoloss.benchmark.experiments import experiment_of  # noqa: PLC0415 - heavy
-
     used = getattr(experiment_of(spec), "USES_FOLDS", ("outer", "inner"))
     outer, inner = spec.folds.outer, spec.folds.inner
     tuned = spec.tuning.trials_per_hyperparameter > 0 or any(spec.tuning.trials.values())
@@ -168,12 +129,8 @@ def describe(table: "Table") -> TableInfo:
 def resolved(source: str, folder: Path) -> str:
     """Return a source whose path begins where the spec lies.
 
-    Examples
-    --------
-    >>> resolved("folder:tables", Path("/home/me/bench"))
-    'folder:/home/me/bench/tables'
-    >>> resolved("sklearn", Path("/home/me"))
-    'sklearn'
+    >>> resolved("folder:tables", Path("/home/me/bench")), resolved("sklearn", Path("/home/me"))
+    ('folder:/home/me/bench/tables', 'sklearn')
     """
     kind, colon, path = source.partition(":")
     if not colon or kind not in {"folder", "file"}:
@@ -183,22 +140,12 @@ def resolved(source: str, folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a benchmark will do.
-
-    Attributes
-    ----------
-    spec : Spec
-    infos : list of TableInfo
-    units : list of Unit
-        In the order in which they will begin.
-    left_out : dict of str to str
-        Tables that cannot be used, and why.
-    """
+    """What a benchmark will do."""
 
     spec: Spec
     infos: Sequence[TableInfo]
-    units: Sequence[Unit]
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    units: Sequence[Unit]  # in the order in which they will begin
+    left_out: Mapping[str, str] = field(default_factory=dict)  # tables that cannot be used, and why
 
     @property
     def n_tasks(self) -> int:
@@ -230,39 +177,21 @@ class Pace:
         planned = self.planned.get(known, 0.0)
         return self.took[known] / planned if planned > 0 else 1.0
 
-    def __bool__(self) -> bool:
-        """Say whether anything has run."""
-        return bool(self.planned)
-
 
 @dataclass(frozen=True)
 class Remainder:
-    """What of a plan is left.
+    """What of a plan is left."""
 
-    Attributes
-    ----------
-    done : int
-        Tasks that are in the store; those that failed too, unless they are to be done again.
-    seconds : float
-        Roughly, of those that are not, on one core.
-    pace : Pace
-        Of those that are.
-    failed : int
-        Tasks in the store that failed or took too long.
-    failed_units : int
-        Pairs of table and model with failures.
-    """
-
-    done: int
-    seconds: float
-    pace: Pace = field(default_factory=Pace)
-    failed: int = 0
-    failed_units: int = 0
+    done: int  # tasks in the store; those that failed too, unless they are to be done again
+    seconds: float  # roughly, of those that are not, on one core
+    pace: Pace = field(default_factory=Pace)  # of those that are
+    failed: int = 0  # tasks in the store that failed or took too long
+    failed_units: int = 0  # pairs of table and model with failures
 
     @property
     def measured(self) -> bool:
         """Whether tasks that have run say how long the others take."""
-        return bool(self.pace)
+        return bool(self.pace.planned)
 
     def seconds_of(self, unit: Unit) -> float:
         """Return how long a unit takes on one core: as planned, or as tasks like it took."""
@@ -276,11 +205,6 @@ def make_plan(
 
     Units of one table follow each other, so that it is sent once and dropped when it is done with;
     what takes longest begins first, so that the workers end together.
-
-    Raises
-    ------
-    CoCoError
-        If the experiment refuses the spec, or there is nothing to do.
     """
     experiment = experiment_of(spec)
     with spec.at():
@@ -288,32 +212,15 @@ def make_plan(
     units = experiment.plan(spec, infos)
     if not units:
         raise CoCoError(f"{spec.name}: nothing to do; no dataset, or no model that suits one")
-    total: dict[str, float] = {}
+    total: dict[str, float] = defaultdict(float)
     for unit in units:
-        total[unit.dataset] = total.get(unit.dataset, 0.0) + unit.seconds
+        total[unit.dataset] += unit.seconds
     units = sorted(units, key=lambda u: (-total[u.dataset], u.dataset, -u.seconds, u.model))
     return Plan(spec, infos, units, left_out or {})
 
 
-def trials_of_nobody(spec: Spec) -> list[str]:
-    """Return the models that ``tuning.trials`` names in vain, since they are not run.
-
-    They are no error: to leave a model out for a while must not make another benchmark.
-    """
-    return [name for name in spec.tuning.trials if name not in spec.models.names]
-
-
 def remainder(plan: Plan, store: "Store | None", *, retry_failed: bool = False) -> Remainder:
-    """Return what of a plan is left to do, with times as measured where something has run.
-
-    Parameters
-    ----------
-    plan : Plan
-    store : Store or None
-        None if there is none yet.
-    retry_failed : bool, default=False
-        Whether what failed is to be done again.
-    """
+    """Return what of a plan is left to do, with times as measured where something has run."""
     if store is None:
         return Remainder(0, plan.seconds)
     states = store.unit_states(plan.spec.hash)
@@ -370,10 +277,10 @@ def status_of(store: Store) -> list[dict[str, Any]]:
     -------
     list of dict
         name, spec_hash, label (the name, with digits of the hash where a name occurs twice), kind;
-        state: "running", "finished", "stopped" (by Ctrl-C) or "broken" (by
-        an error, or there is no sign of the driver); tasks done, planned and by how they ended;
-        units by how they stand; the sum of seconds; failures; tables that could not be used; and of
-        a running one what runs, and seconds left.
+        state: "running", "finished", "stopped" (by Ctrl-C) or "broken" (by an error, or there is
+        no sign of the driver); tasks done, planned and by how they ended; units by how they
+        stand; the sum of seconds; failures; tables that could not be used; and of a running one
+        what runs, and seconds left.
     """
     runs: dict[str, list[dict[str, Any]]] = {}
     for run in store.runs():
@@ -388,16 +295,18 @@ def _describe(store: Store, runs: list[dict[str, Any]], label: str) -> dict[str,
     spec_hash = run["spec_hash"]
     counts, planned = store.counts(spec_hash), store.planned(spec_hash)
     found = _tally(counts)
-    tasks: dict[str, int] = {}
+    tasks: Counter[str] = Counter()
     for count in counts:
-        tasks[count.status] = tasks.get(count.status, 0) + count.tasks
+        tasks[count.status] += count.tasks
     done = 0
     for unit in planned:
         here = found.get((unit["dataset"], unit["model"]), _Tally()).tasks
         done += min(here, unit["tasks"]) if unit["status"] == OPEN else unit["tasks"]
     quiet = (now() - run["seen_at"]).total_seconds()
     state = run["state"] if run["state"] != "running" or quiet < ALIVE else "broken"
-    progress = run["progress"]
+    progress = run["progress"] if state == "running" else {}
+    names = ("key", "dataset", "model", "stage", "status", "error", "attempt")
+    failures = store.rows(spec_hash=spec_hash, failed_only=True, columns=names)
     return {
         "name": run["name"],
         "label": label,
@@ -409,37 +318,27 @@ def _describe(store: Store, runs: list[dict[str, Any]], label: str) -> dict[str,
         "seconds_since_seen": quiet,
         "deviations": run["spec"]["deviations"],
         "tasks": {"done": done, "planned": sum(unit["tasks"] for unit in planned), **tasks},
-        "units": {name: _number(planned, name) for name in (OK, FAILED, OPEN)},
+        "units": _by_status(planned),
         "core_seconds": sum(count.seconds for count in counts),
-        "running": progress.get("running", []) if state == "running" else [],
-        "workers": progress.get("workers") if state == "running" else None,
-        "seconds_left": progress.get("seconds_left") if state == "running" else None,
-        "failures": _failures(store, spec_hash),
+        "running": progress.get("running", []),
+        "workers": progress.get("workers"),
+        "seconds_left": progress.get("seconds_left"),
+        "failures": list(islice(failures, FAILURES)),
         "left_out": tables_left_out(runs),
         "models": _by(planned, "model"),
         "datasets": _by(planned, "dataset"),
     }
 
 
-def _failures(store: Store, spec_hash: str) -> list[dict[str, Any]]:
-    names = ("key", "dataset", "model", "stage", "status", "error", "attempt")
-    found = store.rows(spec_hash=spec_hash, failed_only=True, columns=names)
-    return [row for row, _ in zip(found, range(FAILURES), strict=False)]
-
-
-def _number(planned: Sequence[dict[str, Any]], status: str) -> int:
-    return sum(unit["status"] == status for unit in planned)
+def _by_status(planned: Iterable[dict[str, Any]]) -> dict[str, int]:
+    found = Counter(unit["status"] for unit in planned)
+    return {status: found[status] for status in (OK, FAILED, OPEN)}
 
 
 def _by(planned: Sequence[dict[str, Any]], name: str) -> dict[str, dict[str, int]]:
     """Count units by model, or by dataset, and by how they stand."""
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for unit in planned:
-        groups.setdefault(unit[name], []).append(unit)
-    return {
-        group: {status: _number(of_group, status) for status in (OK, FAILED, OPEN)}
-        for group, of_group in sorted(groups.items())
-    }
+    groups = sorted({unit[name] for unit in planned})
+    return {group: _by_status(u for u in planned if u[name] == group) for group in groups}
 
 
 READ = ("key", "dataset", "model", "status", "error", "traceback")
@@ -447,29 +346,15 @@ READ = ("key", "dataset", "model", "status", "error", "traceback")
 
 @dataclass(frozen=True)
 class Failure:
-    """Tasks of a model on a table that failed with the same words.
-
-    Attributes
-    ----------
-    model, dataset : str
-    status : str
-        "failed" or "timeout".
-    error : str
-        One line.
-    tasks : int
-        How many; 0 if it was no task that failed but what brings them forth.
-    key : str
-        Of the first.
-    traceback : str
-        Of the first; empty if it was ended from outside, at its limit or with its worker.
-    """
+    """Tasks of a model on a table that failed with the same words."""
 
     model: str
     dataset: str
-    status: str
-    error: str
-    tasks: int
-    key: str
+    status: str  # "failed" or "timeout"
+    error: str  # one line
+    tasks: int  # how many; 0 if it was no task that failed but what brings them forth
+    key: str  # of the first
+    # of the first; empty if it was ended from outside, at its limit or with its worker
     traceback: str
 
 

@@ -7,9 +7,8 @@ by Ctrl-C or by a power cut, goes on where it was when it is started again.
 
 import os
 import secrets
-import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -101,27 +100,14 @@ class Progress:
 
 @dataclass
 class Summary:
-    """What a run did.
+    """What a run did."""
 
-    Attributes
-    ----------
-    ran : dict of str to int
-        Tasks that ran, by how they ended: ok, failed, timeout.
-    known : int
-        Tasks found in the store, those of finished units not counted.
-    units : dict of str to int
-        Units by how they stand: ok, failed, open.
-    seconds : float
-        From begin to end.
-    left_out : dict of str to str
-        Tables that cannot be used, and why.
-    """
-
+    # tasks that ran, by how they ended
     ran: dict[str, int] = field(default_factory=lambda: {OK: 0, FAILED: 0, TIMEOUT: 0})
-    known: int = 0
-    units: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    known: int = 0  # tasks found in the store, those of finished units not counted
+    units: dict[str, int] = field(default_factory=dict)  # by how they stand: ok, failed, open
+    seconds: float = 0.0  # from begin to end
+    left_out: Mapping[str, str] = field(default_factory=dict)  # tables that cannot be used, and why
 
 
 @dataclass
@@ -137,21 +123,7 @@ class _Active:
 
 
 class Runner:
-    """Runs a plan to its end.
-
-    Parameters
-    ----------
-    spec : Spec
-    units : list of Unit
-        What to do; in this order.
-    tables : Tables
-    store : Store
-    progress : Progress
-    retry_failed : bool
-        Do again what failed before.
-    left_out : dict of str to str, optional
-        Tables that cannot be used, and why: for the store to know.
-    """
+    """Runs the units of a plan, in their order, to the end."""
 
     def __init__(
         self,
@@ -178,15 +150,7 @@ class Runner:
         self._signed = 0.0
 
     def run(self, pool: Pool) -> Summary:
-        """Have a pool do everything that is not done yet.
-
-        Raises
-        ------
-        CoCoError
-            If the store or the cluster is lost. What was finished is kept.
-        KeyboardInterrupt
-            Likewise.
-        """
+        """Have a pool do all that is not done yet; what was finished is kept, whatever happens."""
         self.pool = pool
         began = time.monotonic()
         self.store.begin_run(self.run_id, self.spec, environment(), self._state())
@@ -215,16 +179,14 @@ class Runner:
         done = {unit.key: unit.tasks for unit in self.planned if states[unit.key] != "open"}
         self.progress.begin(self.planned, done)
         waiting = deque(unit for unit in self.planned if unit.key not in done)
-        self._uses = _count_datasets(waiting)
+        self._uses = Counter(unit.info.fingerprint for unit in waiting)
         while waiting or self._active:
             self._fill(waiting)
             for key, finished in self.pool.wait(TICK) if self._flying else []:
                 self._take(key, finished)
             self._sign()
         states = self.store.unit_states(self._hash)
-        for unit in self.planned:
-            status = states[unit.key]
-            self.summary.units[status] = self.summary.units.get(status, 0) + 1
+        self.summary.units = dict(Counter(states[unit.key] for unit in self.planned))
 
     def _fill(self, waiting: deque[Unit]) -> None:
         """Keep every worker busy, with a task in reserve, and begin units only when it needs be."""
@@ -326,25 +288,9 @@ class Runner:
         return {**self.progress.state(), "left_out": dict(self.summary.left_out)}
 
 
-def _count_datasets(units: deque[Unit]) -> dict[str, int]:
-    """Count the units that use each table."""
-    uses: dict[str, int] = {}
-    for unit in units:
-        uses[unit.info.fingerprint] = uses.get(unit.info.fingerprint, 0) + 1
-    return uses
-
-
 @dataclass(frozen=True)
 class Session:
-    """A benchmark that can begin.
-
-    Attributes
-    ----------
-    plan : Plan
-    left : Remainder
-    store : Store
-    tables : Tables
-    """
+    """A benchmark that can begin."""
 
     plan: Plan
     left: Remainder
@@ -361,21 +307,8 @@ class Session:
     ) -> Summary:
         """Do what is left.
 
-        Parameters
-        ----------
-        workers : int, optional
-            Processes of this machine; one per core if left out, 0 is this process.
-        scheduler : str, optional
-            Address of a Dask scheduler to use instead.
-        retry_failed : bool, default=False
-            Do again what failed before.
-        progress : Progress, optional
-            That shows how it goes.
-
-        Raises
-        ------
-        CoCoError
-            If the store or the cluster is lost. What was finished is kept.
+        ``workers`` are processes of this machine: one per core if left out, 0 is this process.
+        ``scheduler`` is the address of a Dask scheduler to use instead.
         """
         runner = Runner(
             self.plan.spec,
@@ -386,18 +319,15 @@ class Session:
             retry_failed=retry_failed,
             left_out=self.plan.left_out,
         )
-        if not self._anything_open(retry_failed=retry_failed):
+        states = self.store.unit_states(self.plan.spec.hash)
+        ended = {OK} if retry_failed else {OK, FAILED}
+        if all(states.get(unit.key) in ended for unit in self.plan.units):
             workers, scheduler = 0, None  # nobody is called for nothing
         pool = self._pool(workers, scheduler, runner.run_id)
         try:
             return runner.run(pool)
         finally:
             pool.close()
-
-    def _anything_open(self, *, retry_failed: bool) -> bool:
-        states = self.store.unit_states(self.plan.spec.hash)
-        settled = {OK} if retry_failed else {OK, FAILED}
-        return any(states.get(unit.key) not in settled for unit in self.plan.units)
 
     def _pool(self, workers: int | None, scheduler: str | None, run_id: str) -> Pool:
         spec = self.plan.spec
@@ -411,33 +341,13 @@ class Session:
 def prepare(
     spec: Spec, store: Store, *, on_table: Callable[[str], object] | None = None
 ) -> Session:
-    """Look at the tables and at the store, and say what there is to do.
-
-    Parameters
-    ----------
-    spec : Spec
-    store : Store
-    on_table : callable, optional
-        Called with the name of each table before it is read.
-
-    Raises
-    ------
-    CoCoError
-        If a table that the spec names cannot be read, or none can, or the spec asks for what there
-        is not.
-    """
+    """Look at the tables and at the store, and say what there is to do."""
     plan, tables = look(spec, on_table=on_table)
     return Session(plan, remainder(plan, store), store, tables)
 
 
 def look(spec: Spec, *, on_table: Callable[[str], object] | None = None) -> tuple[Plan, Tables]:
-    """Look at the tables and plan; nothing is made or written.
-
-    Raises
-    ------
-    CoCoError
-        As :func:`prepare`.
-    """
+    """Look at the tables and plan; nothing is made or written."""
     tables = Tables(spec)
     infos = tables.infos(on_table)
     return make_plan(spec, infos, tables.left_out), tables
@@ -452,11 +362,18 @@ def run_benchmark(spec: Spec, store: str | os.PathLike[str], **options: Any) -> 
     store : str or path
         A SQLite file, which is made if it is not there, or ``postgresql://user@host/name``.
     **options
-        Of :meth:`Session.run`.
+        ``workers``: processes of this machine; one per core if left out, 0 is this process.
+        ``scheduler``: address of a Dask scheduler to use instead. ``retry_failed``: do again what
+        failed before. ``progress``: a Progress that shows how it goes.
 
     Returns
     -------
     Summary
+
+    Raises
+    ------
+    CoCoError
+        If the store or the cluster is lost. What was finished is kept.
     """
     with store_if_used(store) as opened:
         return prepare(spec, opened).run(**options)
@@ -492,17 +409,6 @@ def own_files(spec: Spec) -> list[str]:
 
     Workers elsewhere have installed packages, but not these.
     """
-    found = []
-    for place in spec.models.own.values():
-        module = place.partition(":")[0]
-        file = Path(f"{module}.py").resolve()
-        if "." not in module and file.is_file():
-            found.append(str(file))
-    return sorted(set(found))
-
-
-def find_own_models_here() -> None:
-    """Let ``--model name=module:factory`` find a module of the current folder, here and there."""
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.append(here)
+    modules = {place.partition(":")[0] for place in spec.models.own.values()}
+    files = [Path(f"{module}.py").resolve() for module in modules if "." not in module]
+    return sorted(str(file) for file in files if file.is_file())

@@ -29,8 +29,6 @@ AMOUNT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*")
 def check_seconds(value: object, name: str) -> float:
     """Return a duration in seconds.
 
-    Examples
-    --------
     >>> check_seconds("15m", "--time-limit")
     900.0
     """
@@ -40,8 +38,6 @@ def check_seconds(value: object, name: str) -> float:
 def check_bytes(value: object, name: str) -> int:
     """Return an amount of memory in bytes.
 
-    Examples
-    --------
     >>> check_bytes("4 GB", "limits.memory_per_task")
     4000000000
     """
@@ -62,8 +58,6 @@ def _amount(value: object, name: str, units: dict[str, int], expected: str) -> f
 def readable_time(seconds: float) -> str:
     """Write a duration with the two units that matter.
 
-    Examples
-    --------
     >>> readable_time(0.25), readable_time(75), readable_time(7200), readable_time(200_000)
     ('0.25 s', '1 min 15 s', '2 h', '2 d 7 h')
     """
@@ -142,8 +136,6 @@ def refuse_unknown(given: Mapping[str, Any], known: Collection[str], prefix: str
 def what_there_is(name: str, known: Collection[str]) -> str:
     """Return the name that was meant, as a question, or else all that there are.
 
-    Examples
-    --------
     >>> what_there_is("outerr", ["outer", "inner"])
     "; did you mean 'outer'?"
     >>> what_there_is("rain", ["outer", "inner"])
@@ -194,11 +186,7 @@ def check_rate(chosen: Mapping[str, Any], name: str, *, positive: bool) -> None:
 
 
 MODES = ("first", "each")
-PLACE = (
-    "folder",
-    "where",
-    "experiments",
-)  # fields that say where a spec comes from, and nothing of what it is
+PLACE = ("folder", "where", "experiments")  # where a spec comes from, not what it is
 # Keys that older stores do not know; empty or 0 is as it was, and leaves the hash as it was.
 ADDED_LATER = (("tuning", "trials"), ("training", "max_units"))
 
@@ -345,14 +333,8 @@ class Spec:
         for section, key in ADDED_LATER:
             if not deciding[section][key]:
                 del deciding[section][key]
-        return digest_of(
-            {
-                "kind": self.kind,
-                "max_rows": self.data.max_rows,
-                **deciding,
-                "options": self.options,
-            }
-        )
+        deciding |= {"kind": self.kind, "max_rows": self.data.max_rows, "options": self.options}
+        return digest_of(deciding)
 
     def content(self) -> dict[str, Any]:
         """Return what :meth:`from_dict` takes."""
@@ -391,19 +373,7 @@ class Spec:
 
     @contextmanager
     def at(self, key: str = "") -> Iterator[None]:
-        """Have what is refused within begin with the file and the key.
-
-        Examples
-        --------
-        >>> spec = Spec.from_dict({
-        ...     "name": "x", "kind": "accuracy", "data": {"source": "sklearn"},
-        ...     "models": {"names": ["rf"]},
-        ... }, where="mine.toml")
-        >>> with spec.at("models.names"):
-        ...     raise CoCoError("there is no model 'fr'")
-        Traceback (most recent call last):
-        cocoloss.exceptions.CoCoError: mine.toml: models.names: there is no model 'fr'
-        """
+        """Have what is refused within begin with the file and the key."""
         try:
             yield
         except CoCoError as error:
@@ -458,11 +428,7 @@ SECTIONS: dict[str, tuple[type, dict[str, Check]]] = {
     "training": (Training, {"epochs": whole(1), "max_units": whole(0)}),
     "limits": (Limits, {"seconds_per_task": check_seconds, "memory_per_task": check_bytes}),
 }
-TOP: dict[str, Check] = {
-    "name": text,
-    "kind": kind_of_experiment,
-    "deviations": texts,
-}
+TOP: dict[str, Check] = {"name": text, "kind": kind_of_experiment, "deviations": texts}
 NEEDED = {"": ("name", "kind"), "data": ("source",)}
 
 
@@ -480,7 +446,10 @@ def _read(cls: type[Spec], content: Mapping[str, Any], folder: Path) -> Spec:
         _refuse_missing(given, name)
         values = {key: checks[key](value, f"{name}.{key}") for key, value in given.items()}
         found[name] = section(**{"names": ()} | values) if section is Models else section(**values)
-    found["models"] = _with_own(found["models"])
+    own = found["models"].own  # run too, without their being named twice
+    found["models"] = Models(tuple(dict.fromkeys([*found["models"].names, *own])), own)
+    if not found["models"].names:
+        raise CoCoError("models.names is missing; name at least one model")
     options = content.get("options", {})
     if not isinstance(options, Mapping):
         raise CoCoError(f"options must be a section, [options], not {options!r}")
@@ -489,14 +458,6 @@ def _read(cls: type[Spec], content: Mapping[str, Any], folder: Path) -> Spec:
     except CoCoError:  # a date, say
         raise CoCoError("options must hold numbers, texts, lists and tables only") from None
     return cls(**found, options=dict(options), folder=folder)
-
-
-def _with_own(models: Models) -> Models:
-    """Run the user's own models too, without their being named twice."""
-    names = tuple(dict.fromkeys([*models.names, *models.own]))
-    if not names:
-        raise CoCoError("models.names is missing; name at least one model")
-    return replace(models, names=names)
 
 
 def _refuse_missing(given: Mapping[str, Any], section: str) -> None:

@@ -26,11 +26,16 @@ from cocoloss.json_text import dump_json, load_json
 SCHEMA_VERSION = 1
 METADATA = sa.MetaData()
 
+
+def _columns(kind: Any, *names: str) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, nullable=False) for name in names]
+
+
 meta = sa.Table(
     "cocoloss_meta",
     METADATA,
     sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("value", sa.Text, nullable=False),
+    *_columns(sa.Text, "value"),
 )
 
 # Where tasks ran: packages and machine, once each.
@@ -39,8 +44,7 @@ environments = sa.Table(
     METADATA,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("digest", sa.Text, nullable=False, unique=True),
-    sa.Column("machine", sa.JSON, nullable=False),
-    sa.Column("versions", sa.JSON, nullable=False),
+    *_columns(sa.JSON, "machine", "versions"),
 )
 
 # One row per start of a driver. Times are UTC.
@@ -48,14 +52,12 @@ runs = sa.Table(
     "runs",
     METADATA,
     sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("name", sa.Text, nullable=False),
-    sa.Column("spec_hash", sa.Text, nullable=False),
-    sa.Column("spec", sa.JSON, nullable=False),
-    sa.Column("environment", sa.Text, nullable=False),  # digest of the driver's
-    sa.Column("state", sa.Text, nullable=False),  # running, finished, stopped, broken
-    sa.Column("started_at", sa.DateTime, nullable=False),
-    sa.Column("seen_at", sa.DateTime, nullable=False),  # last sign of life
-    sa.Column("progress", sa.JSON, nullable=False),  # what runs, how much is left, left_out
+    *_columns(sa.Text, "name", "spec_hash"),
+    *_columns(sa.JSON, "spec"),
+    *_columns(sa.Text, "environment"),  # digest of the driver's
+    *_columns(sa.Text, "state"),  # running, finished, stopped, broken
+    *_columns(sa.DateTime, "started_at", "seen_at"),  # seen: last sign of life
+    *_columns(sa.JSON, "progress"),  # what runs, how much is left, left_out
 )
 
 # What a run means to do: one row per dataset and model. The key changes with the table's content
@@ -64,17 +66,11 @@ units = sa.Table(
     "units",
     METADATA,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("key", sa.Text, nullable=False),
-    sa.Column("spec_hash", sa.Text, nullable=False),
-    sa.Column("experiment", sa.Text, nullable=False),
-    sa.Column("dataset", sa.Text, nullable=False),
-    sa.Column("fingerprint", sa.Text, nullable=False),
-    sa.Column("model", sa.Text, nullable=False),
-    sa.Column("tasks", sa.Integer, nullable=False),
-    sa.Column("seconds", sa.Float, nullable=False),  # as planned
-    sa.Column("info", sa.JSON, nullable=False),  # what is known of the table
-    sa.Column("status", sa.Text, nullable=False),  # open, ok, failed
-    sa.Column("error", sa.Text, nullable=False),
+    *_columns(sa.Text, "key", "spec_hash", "experiment", "dataset", "fingerprint", "model"),
+    *_columns(sa.Integer, "tasks"),
+    *_columns(sa.Float, "seconds"),  # as planned
+    *_columns(sa.JSON, "info"),  # what is known of the table
+    *_columns(sa.Text, "status", "error"),  # open, ok, failed
     sa.UniqueConstraint("spec_hash", "dataset", "model"),
 )
 
@@ -84,28 +80,18 @@ results = sa.Table(
     METADATA,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("key", sa.Text, nullable=False, unique=True),
-    sa.Column("spec_hash", sa.Text, nullable=False),
-    sa.Column("experiment", sa.Text, nullable=False),
-    sa.Column("dataset", sa.Text, nullable=False),
-    sa.Column("fingerprint", sa.Text, nullable=False),
-    sa.Column("model", sa.Text, nullable=False),
-    sa.Column("stage", sa.Text, nullable=False),
-    sa.Column("part", sa.Text, nullable=False),
-    sa.Column("status", sa.Text, nullable=False),  # ok, failed, timeout
-    sa.Column("error", sa.Text, nullable=False),
-    sa.Column("traceback", sa.Text, nullable=False),
-    sa.Column("measures", sa.JSON, nullable=False),
-    sa.Column("rows", sa.JSON, nullable=False),
-    sa.Column("params", sa.JSON, nullable=False),
-    sa.Column("extra", sa.JSON, nullable=False),
-    sa.Column("seconds", sa.Float, nullable=False),
-    sa.Column("peak_memory", sa.BigInteger, nullable=False),
-    sa.Column("environment", sa.Text, nullable=False),  # digest
-    sa.Column("finished_at", sa.DateTime, nullable=False),
-    sa.Column("attempt", sa.Integer, nullable=False),
+    *_columns(sa.Text, "spec_hash", "experiment", "dataset", "fingerprint", "model"),
+    *_columns(sa.Text, "stage", "part"),
+    *_columns(sa.Text, "status", "error", "traceback"),  # ok, failed, timeout
+    *_columns(sa.JSON, "measures", "rows", "params", "extra"),
+    *_columns(sa.Float, "seconds"),
+    *_columns(sa.BigInteger, "peak_memory"),
+    *_columns(sa.Text, "environment"),  # digest
+    *_columns(sa.DateTime, "finished_at"),
+    *_columns(sa.Integer, "attempt"),
     # False for what a later walk through the unit did not need: folds of parameters that are no
     # longer the best, results of a table or a model that has changed.
-    sa.Column("current", sa.Boolean, nullable=False),
+    *_columns(sa.Boolean, "current"),
 )
 COLUMNS = tuple(column.name for column in results.c if column.name != "id")
 # What a unit has found. Counting, and leaving out the trials, which are most, touch this only.
@@ -140,20 +126,7 @@ Answer = TypeVar("Answer")
 
 
 class Database:
-    """Where rows are kept.
-
-    Parameters
-    ----------
-    where : str or path
-        A file, or ``postgresql://user@host/name``.
-    create : bool
-        Whether it may be made, and written to.
-
-    Raises
-    ------
-    CoCoError
-        If it cannot be opened, or holds no benchmark and ``create`` is false.
-    """
+    """A SQLite file, or ``postgresql://user@host/name``; made and written to if ``create``."""
 
     def __init__(self, where: str | os.PathLike[str], *, create: bool) -> None:
         self.url = _url(where)
@@ -336,8 +309,6 @@ def _url(where: str | os.PathLike[str]) -> sa.URL:
     scheme, colon, rest = text.partition("://")
     if not colon:
         return sa.URL.create("sqlite", database=text)
-    if scheme == "sqlite":
-        return sa.URL.create("sqlite", database=rest.removeprefix("/"))
     if scheme not in SERVERS:
         raise CoCoError(
             f"a store is a file or postgresql://user@host/name, not one of {scheme!r}: {text!r}"
@@ -391,17 +362,11 @@ SHOWN = 6  # digits of a hash; enough to tell a handful apart
 def labels_of(runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return what each benchmark is called, by the hash of its spec, the first started first.
 
-    Parameters
-    ----------
-    runs : list of dict
-        Starts of drivers, the earliest first; the last name of a spec counts.
+    The runs are the earliest first; the last name of a spec counts.
 
-    Examples
-    --------
     >>> labels_of([{"spec_hash": "ab12cd34", "name": "mine"}])
     {'ab12cd34': 'mine'}
-    >>> twice = [{"spec_hash": text, "name": "mine"} for text in ("ab12cd34", "0123456789")]
-    >>> labels_of(twice)
+    >>> labels_of([{"spec_hash": text, "name": "mine"} for text in ("ab12cd34", "0123456789")])
     {'ab12cd34': 'mine@ab12cd', '0123456789': 'mine@012345'}
     """
     names = {run["spec_hash"]: str(run["name"]) for run in runs}
@@ -417,26 +382,8 @@ def chosen_variants(
 ) -> list[str]:
     """Return the hashes of the benchmarks that are named, the first started first.
 
-    Parameters
-    ----------
-    runs : list of dict
-        As of :func:`labels_of`.
-    wanted : collection of str
-        NAME, which is all benchmarks of that name, or NAME@HASH, of which the first digits will
-        do; none named is all of them.
-    store : str
-        What messages call the store.
-
-    Raises
-    ------
-    CoCoError
-        If there is none of a name.
-
-    Examples
-    --------
-    >>> runs = [{"spec_hash": text, "name": "mine"} for text in ("ab12cd34", "0123456789")]
-    >>> chosen_variants(runs, ["mine@0123"], "results.sqlite")
-    ['0123456789']
+    NAME is all benchmarks of that name, of NAME@HASH the first digits will do; none named is all
+    of them.
     """
     names = {run["spec_hash"]: str(run["name"]) for run in runs}
     found: set[str] = set()
@@ -466,21 +413,7 @@ def planned_units(connection: sa.Connection, spec_hash: str | None = None) -> li
 
 
 def tables_left_out(runs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return which tables the runs of a spec could not use, and why.
-
-    Parameters
-    ----------
-    runs : iterable of dict
-        From :meth:`Store.runs`, the earliest first.
-
-    Examples
-    --------
-    >>> whole = {"spec": {"data": {"datasets": []}}, "progress": {"left_out": {"a": "is empty"}}}
-    >>> tables_left_out([whole])
-    {'a': 'is empty'}
-    >>> tables_left_out([whole, {"spec": {"data": {"datasets": ["a"]}}, "progress": {}}])
-    {}
-    """
+    """Return which tables the runs of a spec, the earliest first, could not use, and why."""
     left_out: dict[str, str] = {}
     for run in runs:
         named = run["spec"]["data"]["datasets"]
@@ -502,13 +435,7 @@ def mark_current(connection: sa.Connection, unit: tuple[str, ...], keys: Collect
 
 
 def batches(items: Iterable[Item], size: int = AT_ONCE) -> Iterator[list[Item]]:
-    """Give lists of so many items each.
-
-    Examples
-    --------
-    >>> list(batches("abcde", 2))
-    [['a', 'b'], ['c', 'd'], ['e']]
-    """
+    """Give lists of so many items each."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch
@@ -588,20 +515,16 @@ class Store:
     def record(self, unit: Unit, task: Task, spec_hash: str, finished: Finished) -> Result:
         """Keep what a task found, and return what is kept: the earlier result if there was one."""
         result = finished.result
+        of_task = ("key", "experiment", "dataset", "model", "stage", "part")
+        of_end = ("traceback", "seconds", "peak_memory", "attempt")
         row = {
-            "key": task.key,
             "spec_hash": spec_hash,
-            **{name: getattr(task, name) for name in ("experiment", "dataset", "model")},
             "fingerprint": unit.info.fingerprint,
-            "stage": task.stage,
-            "part": task.part,
+            **{name: getattr(task, name) for name in of_task},
             **vars(result),
-            "traceback": finished.traceback,
-            "seconds": finished.seconds,
-            "peak_memory": finished.peak_memory,
+            **{name: getattr(finished, name) for name in of_end},
             "environment": finished.environment.digest,
             "finished_at": now(),
-            "attempt": finished.attempt,
             "current": True,
         }
 
@@ -677,14 +600,12 @@ class Store:
         With ``retry_failed`` those with failures are open again too; the failures stay until they
         are replaced.
         """
-        rows = [
+        names = ("key", "experiment", "dataset", "model", "tasks", "seconds")
+        rows: list[dict[str, Any]] = [
             {
-                "key": unit.key,
+                **{name: getattr(unit, name) for name in names},
                 "spec_hash": spec_hash,
-                **{name: getattr(unit, name) for name in ("experiment", "dataset", "model")},
                 "fingerprint": unit.info.fingerprint,
-                "tasks": unit.tasks,
-                "seconds": unit.seconds,
                 "info": vars(unit.info),
                 "status": OPEN,
                 "error": "",
@@ -721,17 +642,10 @@ class Store:
         return self.database.reading(lambda c: planned_units(c, spec_hash))
 
     def end_unit(self, unit: Unit, spec_hash: str, error: str, keys: Collection[str]) -> None:
-        """Remember that a unit has come to its end, and which results led there.
+        """Remember that a unit has come to its end, with its first error if it had one.
 
-        Parameters
-        ----------
-        unit : Unit
-        spec_hash : str
-        error : str
-            The first thing that failed, or nothing.
-        keys : set of str
-            Of the tasks that were gone through. Earlier results of the unit that are not among
-            them are not current any more.
+        Earlier results of the unit that are not among the ``keys`` of the tasks that were gone
+        through are not current any more.
         """
 
         def write(connection: sa.Connection) -> None:

@@ -30,58 +30,25 @@ if TYPE_CHECKING:
 
 Space = Callable[[Any, int, int, int], dict[str, Any]]
 """Called with a trial, the number of training rows, of columns and of classes."""
+TrialSpace = Callable[[Any], dict[str, Any]]
+"""The same for one table: called with a trial only."""
 Point = dict[str, Any]
 """What Optuna calls the parameters of a trial: plain numbers by name."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A point to try.
+    """A point to try."""
 
-    Attributes
-    ----------
-    number : int
-        From 0.
-    point : dict
-        What the space drew: numbers, texts and truth values by name.
-    params : dict
-        What the space made of it: arguments of the model.
-    """
-
-    number: int
-    point: Point
-    params: dict[str, Any]
+    number: int  # from 0
+    point: Point  # what the space drew: numbers, texts and truth values by name
+    params: dict[str, Any]  # what the space made of it: arguments of the model
 
 
 class Study:
-    """Asks for points to try, and learns from their scores; higher is better.
+    """Asks for points to try, ``first`` at the beginning, and learns from their scores."""
 
-    Parameters
-    ----------
-    name : str
-        Seeds the samplers.
-    space : callable
-        Gets an Optuna trial, returns arguments of a model.
-    first : dict, optional
-        Point of the first trial.
-
-    Examples
-    --------
-    >>> study = Study("parabola", lambda trial: {"x": trial.suggest_float("x", -1, 1)})
-    >>> for _ in range(20):
-    ...     trial = study.ask()
-    ...     study.tell(trial.number, trial.point, -trial.params["x"] ** 2)
-    >>> bool(abs(study.best.params["x"]) < 0.2)
-    True
-    """
-
-    def __init__(
-        self,
-        name: str,
-        space: Callable[[Any], dict[str, Any]],
-        *,
-        first: Point | None = None,
-    ) -> None:
+    def __init__(self, name: str, space: TrialSpace, *, first: Point | None = None) -> None:
         self._optuna = load_optuna()
         self.name, self.space, self.first = name, space, first
         self._asked: dict[int, Point] = {}  # still running
@@ -101,16 +68,9 @@ class Study:
         return Trial(number, dict(trial.params), params)
 
     def tell(self, number: int, point: Mapping[str, Any], score: float | None) -> None:
-        """Take the score of a trial.
+        """Take the score of a trial; None, or a number that is not finite, if it failed.
 
-        Parameters
-        ----------
-        number : int
-            Of the trial.
-        point : dict
-            What was tried; another one than was asked for if the score was found in a store.
-        score : float or None
-            None, or a number that is not finite, if the trial failed.
+        ``point`` is another one than was asked for if the score was found in a store.
         """
         if number not in self._asked:
             raise CoCoError(
@@ -148,7 +108,7 @@ class Study:
             )
         number = min(scores, key=lambda n: (-scores[n], n))
         point = self._told[number][0]
-        return Trial(number, point, self.params_of(point))
+        return Trial(number, point, self.space(self._optuna.trial.FixedTrial(point)))
 
     @property
     def best_score(self) -> float:
@@ -157,20 +117,14 @@ class Study:
         assert score is not None
         return score
 
-    def params_of(self, point: Point) -> dict[str, Any]:
-        """Return the arguments that the space makes of a point."""
-        return self.space(self._optuna.trial.FixedTrial(point))
-
     def _sampler(self, number: int) -> Any:
+        digest = hashlib.sha256(f"{self.name}/{number}".encode()).digest()
+        seed = int.from_bytes(digest[:4], "big")
         # "constant_liar" makes it keep away from points that are being tried. Optuna 5 has that by
         # default, Optuna 4 calls it an experiment.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", self._optuna.exceptions.ExperimentalWarning)
-            return self._optuna.samplers.TPESampler(seed=self._seed(number), constant_liar=True)
-
-    def _seed(self, number: int) -> int:
-        digest = hashlib.sha256(f"{self.name}/{number}".encode()).digest()
-        return int.from_bytes(digest[:4], "big")
+            return self._optuna.samplers.TPESampler(seed=seed, constant_liar=True)
 
     def _frozen(self, number: int) -> Any:
         """Return an earlier trial in Optuna's form."""
@@ -211,13 +165,7 @@ TUNED_BY_DEFAULT = (
 
 
 def largest_batch(n_samples: int, most: int) -> int:
-    """Return the exponent of the largest batch, min(floor(log2(n / 2)), most).
-
-    Examples
-    --------
-    >>> largest_batch(450, 9), largest_batch(90_000, 9)
-    (7, 9)
-    """
+    """Return the exponent of the largest batch, min(floor(log2(n / 2)), most)."""
     return min(max(0, n_samples.bit_length() - 2), most)  # floor(log2(n / 2)), without rounding
 
 
@@ -232,33 +180,8 @@ def suggest_network(
 ) -> dict[str, Any]:
     """Return arguments of a network as the paper searches them: its items (d) to (i), and q.
 
-    Parameters
-    ----------
-    trial : optuna trial
-        Asked for numbers.
-    n_samples, n_features, n_classes : int
-        Size of the training table.
-    embedding : bool, default=True
-        Whether to choose q, ``embedding_dim``; cross-entropy has none.
-    max_units : int, default=0
-        Most units of a hidden layer; 0 is what is printed, 1024.
-
-    Examples
-    --------
-    >>> from optuna.trial import FixedTrial
-    >>> point = {
-    ...     "hidden_layers": 2,
-    ...     "log2_units": 5,
-    ...     "log2_batch_size": 4,
-    ...     "learning_rate": 1e-3,
-    ...     "weight_decay": 1e-4,
-    ...     "use_dropout": True,
-    ...     "dropout_layer": 2,
-    ...     "dropout_rate": 0.2,
-    ...     "embedding_dim": 5,
-    ... }
-    >>> suggest_network(FixedTrial(point), 900, 20, 3)["hidden_layer_sizes"]
-    (32, 32)
+    ``embedding`` says whether to choose q; cross-entropy has none. ``max_units`` of a hidden layer:
+    0 is what is printed, 1024.
     """
     # NOTE[PAPER]: whether all hidden layers have the same number of units is not said; they do.
     layers = trial.suggest_int("hidden_layers", 1, 4)
@@ -289,11 +212,6 @@ def unit_exponents(n_features: int) -> tuple[int, int]:
 
     NOTE[PAPER]: the printed bounds take the minimum with 1 and then the maximum with 2, and the
     like above, so that every table has 2^2 to 2^10 units.
-
-    Examples
-    --------
-    >>> unit_exponents(4), unit_exponents(1000)
-    ((2, 10), (2, 10))
     """
     low = max(min(math.floor(math.log2(n_features / 2)) - 1, 1), 2)
     high = max(min(math.floor(math.log2(2 * n_features)) + 1, 5), 10)
@@ -322,12 +240,7 @@ def suggest_forest(trial: Any, n_samples: int, n_features: int, n_classes: int) 
     return {"feature_share": trial.suggest_int("max_features", 1, n_features) / n_features}
 
 
-def suggest_boosting(
-    trial: Any,
-    n_samples: int,  # noqa: ARG001
-    n_features: int,  # noqa: ARG001
-    n_classes: int,  # noqa: ARG001
-) -> dict[str, Any]:
+def suggest_boosting(trial: Any, n_samples: int, n_features: int, n_classes: int) -> dict[str, Any]:  # noqa: ARG001
     """Return arguments of boosted trees."""
     # NOTE[PAPER]: boosted trees are mentioned without a name or a search space; this one is ours.
     return {
@@ -348,21 +261,7 @@ def suggest_default(
 ) -> dict[str, Any]:
     """Return arguments near the defaults of the classifiers, for a table of one's own.
 
-    Parameters
-    ----------
-    trial : optuna trial
-        Asked for numbers.
-    n_samples, n_features, n_classes : int
-        Size of the training table.
-    embedding : bool, default=True
-        Whether to choose ``embedding_dim``, which for cross-entropy would add a layer.
-
-    Examples
-    --------
-    >>> from optuna.trial import FixedTrial
-    >>> point = default_point({}, n_samples=500, n_classes=3)
-    >>> suggest_default(FixedTrial(point), 500, 10, 3)["hidden_layer_sizes"]
-    (128, 128)
+    ``embedding`` says whether to choose ``embedding_dim``: for cross-entropy it would add a layer.
     """
     layers = trial.suggest_int("hidden_layers", 1, 3)
     units = 2 ** trial.suggest_int("log2_units", 5, 9)
@@ -384,15 +283,7 @@ def suggest_default(
 def default_point(
     params: dict[str, Any], *, n_samples: int, n_classes: int, embedding: bool = True
 ) -> dict[str, Any]:
-    """Return the point of :func:`suggest_default` that is nearest to a classifier.
-
-    Parameters
-    ----------
-    params : dict
-        Arguments of the classifier; those left out have their defaults.
-    n_samples, n_classes, embedding
-        As for :func:`suggest_default`.
-    """
+    """Return the point of :func:`suggest_default` that is nearest to a classifier's arguments."""
     hidden = params.get("hidden_layer_sizes", (128, 128))
     hidden = [hidden] if isinstance(hidden, int) else list(hidden)
     units = max(1.0, sum(hidden) / max(1, len(hidden)))
@@ -419,22 +310,11 @@ def _between(value: Any, low: Any, high: Any) -> Any:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What tuning found.
+    """What tuning found."""
 
-    Attributes
-    ----------
-    best_params : dict
-        For ``set_params``.
-    best_score : float
-        Mean balanced accuracy over the folds.
-    trials : list of dict
-        Number, score and parameters of each trial, in order; the score of a trial that could not
-        be fitted is NaN.
-    """
-
-    best_params: dict[str, Any]
-    best_score: float
-    trials: list[dict[str, Any]]
+    best_params: dict[str, Any]  # for ``set_params``
+    best_score: float  # mean balanced accuracy over the folds
+    trials: list[dict[str, Any]]  # number, score (NaN if it could not be fitted) and params of each
 
 
 def tune_classifier(
@@ -447,45 +327,12 @@ def tune_classifier(
     random_state: RandomState = 0,
     on_trial: Callable[[int, float, float], object] | None = None,
 ) -> Tuned:
-    """Look for better hyperparameters of a classifier by cross-validation.
+    """Look for better hyperparameters of a classifier by cross-validation; it is not changed.
 
     The first trial is the classifier as it is, so that the answer is never worse than it on the
-    same folds. All folds of a trial train in lockstep.
-
-    Parameters
-    ----------
-    estimator : classifier of cocoloss
-        Not changed.
-    X : DataFrame or array of shape (n, d)
-    y : array of shape (n,)
-    n_trials : int
-        How many, with the first one.
-    cv : int, default=3
-        Folds; the same for all trials. Fewer if the classes have too few rows.
-    random_state : int, numpy generator or None, default=0
-        Folds, suggestions, and the seed of classifiers that have none.
-    on_trial : callable, optional
-        Called with the number, the score and the best score so far after every trial.
-
-    Returns
-    -------
-    Tuned
-
-    Raises
-    ------
-    CoCoError
-        If optuna is not installed, or every class has a single row.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_wine
-    >>> from cocoloss import CoCoClassifier
-    >>> X, y = load_wine(return_X_y=True)
-    >>> classifier = CoCoClassifier(n_members=1, max_iter=5)
-    >>> tuned = tune_classifier(classifier, X, y, n_trials=2)
-    >>> sorted(tuned.best_params)[:2]
-    ['batch_size', 'dropout']
-    >>> classifier = classifier.set_params(**tuned.best_params)
+    same folds, of which there are fewer if the classes have too few rows. All folds of a trial
+    train in lockstep. ``random_state`` is of folds, suggestions, and classifiers that have none.
+    ``on_trial`` is called with the number, the score and the best score so far after every trial.
     """
     from cocoloss.estimators import cross_validate_lockstep  # noqa: PLC0415 - only to train
 

@@ -66,25 +66,8 @@ def environment() -> Environment:
 def source_digest(package: Path) -> str:
     """Return a name for the source of a package: its version says little between two releases.
 
-    Parameters
-    ----------
-    package : Path
-        Its folder. Counted are the names and contents of Python files.
-
-    Returns
-    -------
-    str
-        Empty if there are no files, as in a package that is imported from an archive.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "one.py").write_text("x = 1")
-    >>> before = source_digest(folder)
-    >>> _ = (folder / "one.py").write_text("x = 2")
-    >>> source_digest(folder) == before
-    False
+    Counted are the names and contents of the Python files in its folder; it is empty if there are
+    none, as in a package that is imported from an archive.
     """
     digest = hashlib.sha256()
     files = sorted(package.rglob("*.py"))
@@ -297,55 +280,25 @@ class Result:
 
 @dataclass(frozen=True)
 class Finished:
-    """How a task ended.
-
-    Attributes
-    ----------
-    result : Result
-    seconds : float
-        From start to end on the worker, imports before it not counted.
-    peak_memory : int
-        Bytes by which the worker's resident memory rose above where it stood when the task began,
-        looked at twenty times a second.
-    environment : Environment
-    traceback : str
-        Of a failure.
-    attempt : int
-        How often it was started.
-    """
+    """How a task ended."""
 
     result: Result
-    seconds: float
+    seconds: float  # from start to end on the worker, imports before it not counted
+    # Bytes by which the worker's resident memory rose above where it stood when the task began,
+    # looked at twenty times a second.
     peak_memory: int
     environment: Environment
-    traceback: str = ""
-    attempt: int = 1
+    traceback: str = ""  # of a failure
+    attempt: int = 1  # how often it was started
 
 
 def seed_of(*names: object) -> int:
-    """Return a seed of 31 bits that follows from names alone.
-
-    Examples
-    --------
-    >>> seed_of("iris", "splits") == seed_of("iris", "splits") != seed_of("wine", "splits")
-    True
-    """
+    """Return a seed of 31 bits that follows from names alone."""
     return int(digest_of([str(name) for name in names])[:8], 16) & 0x7FFFFFFF
 
 
 def digest_of(value: Any) -> str:
-    """Return the SHA-256 of a plain value, the same on every machine.
-
-    Raises
-    ------
-    CoCoError
-        If the value holds something that JSON has not.
-
-    Examples
-    --------
-    >>> digest_of({"a": 1, "b": 0.1}) == digest_of({"b": 0.1, "a": 1})
-    True
-    """
+    """Return the SHA-256 of a value that JSON has, the same on every machine."""
     try:
         text = json.dumps(json_value(value), sort_keys=True, separators=(",", ":"))
     except TypeError as error:

@@ -25,7 +25,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from cocoloss.benchmark.experiments import experiment_of, load_experiment
 from cocoloss.benchmark.spec import Spec, readable_time
@@ -62,25 +62,7 @@ class TooMuchMemoryError(LimitError):
 class Watch:
     """Watches one call in the thread that makes it.
 
-    Parameters
-    ----------
-    seconds : float
-        That it may last; 0 is no limit.
-    memory : int
-        Bytes above where it begins that it may take; 0 is no limit.
-
-    Attributes
-    ----------
-    peak_memory : int
-        Bytes by which the resident memory of the process rose.
-
-    Examples
-    --------
-    >>> watch = Watch(seconds=10)
-    >>> watch.call(lambda: len(bytearray(50_000_000)))
-    50000000
-    >>> watch.peak_memory >= 0
-    True
+    Its limits are seconds, and bytes above where it begins; 0 is none.
     """
 
     def __init__(self, seconds: float = 0, memory: int = 0) -> None:
@@ -91,13 +73,7 @@ class Watch:
         self._fired = False
 
     def call(self, work: Callable[[], Answer]) -> Answer:
-        """Return what the call returns.
-
-        Raises
-        ------
-        TooLongError, TooMuchMemoryError
-            If it reached a limit.
-        """
+        """Return what the call returns, or raise TooLongError or TooMuchMemoryError."""
         self._thread = threading.get_ident()
         self._base = memory_in_use()
         self._ends = time.monotonic() + self.seconds if self.seconds else float("inf")
@@ -150,13 +126,7 @@ class Watch:
 
 
 def is_importing(thread: int) -> bool:
-    """Say whether a thread is within an import, at whatever depth.
-
-    Examples
-    --------
-    >>> is_importing(threading.get_ident())
-    False
-    """
+    """Say whether a thread is within an import, at whatever depth."""
     frame = sys._current_frames().get(thread)  # noqa: SLF001 - there is no other way to look
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
@@ -184,19 +154,7 @@ def dask_setup(_worker: Any) -> None:
 
 
 def run_task(task: Task, table: Any, spec: Spec) -> Finished:
-    """Run one task of an experiment; a failure is an answer like any other.
-
-    Parameters
-    ----------
-    task : Task
-    table : cocoloss.tables.Table
-        Not to be changed: other tasks use it too.
-    spec : Spec
-
-    Returns
-    -------
-    Finished
-    """
+    """Run one task on a table that others use too; a failure is an answer like any other."""
     warm_up(spec)
     use_one_thread()
     params = json_value(task.params)
@@ -300,40 +258,10 @@ class Running(NamedTuple):
     seconds: float
 
 
-class Pool(Protocol):
-    """Takes tasks, and hands back how they ended."""
-
-    name: str
-
-    @property
-    def n_workers(self) -> int:
-        """How many tasks run at once."""
-
-    def share(self, fingerprint: str, table: Any) -> None:
-        """Take a table that tasks will ask for."""
-
-    def forget(self, fingerprint: str) -> None:
-        """Drop a table that no task will ask for."""
-
-    def submit(self, task: Task, fingerprint: str) -> None:
-        """Take a task on a table that was shared before."""
-
-    def wait(self, seconds: float) -> list[tuple[str, Finished]]:
-        """Return what has ended, by key; wait so long if nothing has."""
-
-    def running(self) -> list[Running]:
-        """Return what is being worked on."""
-
-    def close(self) -> None:
-        """Drop everything."""
-
-
 class HerePool:
     """Runs tasks one after the other in this process: for debugging and for tiny benchmarks.
 
-    Parameters
-    ----------
-    spec : Spec
+    ``n_workers`` is how many tasks run at once.
     """
 
     n_workers = 1
@@ -345,19 +273,19 @@ class HerePool:
         self._tables: dict[str, Any] = {}
 
     def share(self, fingerprint: str, table: Any) -> None:
-        """Keep a table."""
+        """Take a table that tasks will ask for."""
         self._tables[fingerprint] = table
 
     def forget(self, fingerprint: str) -> None:
-        """Drop a table."""
+        """Drop a table that no task will ask for."""
         self._tables.pop(fingerprint, None)
 
     def submit(self, task: Task, fingerprint: str) -> None:
-        """Put a task at the end of the queue."""
+        """Take a task on a table that was shared before."""
         self._waiting.append((task, fingerprint))
 
     def wait(self, seconds: float) -> list[tuple[str, Finished]]:
-        """Run the next task, if there is any time for it."""
+        """Return what has ended, by key: the next task, if there is any time for it."""
         if not seconds:
             return []
         task, fingerprint = self._waiting.popleft()
@@ -395,13 +323,7 @@ def load_dask() -> tuple[Any, Any]:
 
 
 def start_cluster(workers: int) -> Any:
-    """Start workers on this machine, one thread each.
-
-    Raises
-    ------
-    CoCoError
-        If they cannot be started.
-    """
+    """Start workers on this machine, one thread each."""
     dask, distributed = load_dask()
     spawns = dask.config.get("distributed.worker.multiprocessing-method") == "spawn"
     if spawns and _lacks_main_guard():
@@ -437,13 +359,7 @@ def _lacks_main_guard() -> bool:
 
 
 def connect(scheduler: Any) -> Any:
-    """Return a client of a cluster, or of the address of one.
-
-    Raises
-    ------
-    CoCoError
-        If no scheduler answers.
-    """
+    """Return a client of a cluster, or of the address of one."""
     dask, distributed = load_dask()
     loader = dask.config.get("distributed.client.security-loader", None)  # keys for the client only
     if isinstance(scheduler, str) and not loader:
@@ -484,14 +400,7 @@ def _no_answer(scheduler: Any) -> CoCoError:
 
 
 def check_workers(client: Any, name: str) -> None:
-    """Refuse a cluster whose workers could run nothing, or something else.
-
-    Raises
-    ------
-    CoCoError
-        If a worker has no cocoloss, or another version or source than there is here, or several
-        threads.
-    """
+    """Refuse workers with another cocoloss than is here, or none, or with several threads."""
     remedy = "install the same version of 'cocoloss[benchmark]' there"
     try:
         found = client.run(environment)
@@ -570,24 +479,10 @@ class _Lost(NamedTuple):
 
 
 class DaskPool:
-    """Runs tasks on a Dask cluster.
+    """Runs tasks on a Dask cluster: so many processes of this machine, or the one of an address.
 
-    Parameters
-    ----------
-    spec : Spec
-    run_id : str
-        Part of the names of what is sent, so that two drivers can use one cluster.
-    workers : int
-        How many processes to start.
-    scheduler : str, optional
-        Address of a cluster to use instead.
-    files : list of str
-        Python files of the user's own models and experiment, which workers elsewhere lack.
-
-    Raises
-    ------
-    CoCoError
-        If no scheduler answers, or its workers cannot import cocoloss.
+    ``run_id`` is part of the names of what is sent, so that two drivers can use one cluster.
+    ``files`` are of the user's own models and experiment, which workers elsewhere lack.
     """
 
     def __init__(
@@ -716,20 +611,20 @@ class DaskPool:
         if sent is None or (isinstance(value, _Lost) and value.future is not sent.future):
             return None
         if isinstance(value, _Lost):
-            if self._can_go_on(sent, value.error):
-                self._send_again(sent, table_too=self._has_lost_its_table(sent, value.error))
+            if isinstance(value.error, self._gone):
+                self._check_scheduler()
+            by_no_fault = isinstance(value.error, (self._killed, *self._gone))
+            if by_no_fault and sent.starts < STARTS and sent.sends < SENDS:
+                packed, table = self._tables[sent.fingerprint]
+                if sent.table is table and self._has_lost_its_table(sent, value.error):
+                    again = self._send_table(sent.fingerprint, packed)  # nobody has done so yet
+                    self._tables[sent.fingerprint] = (packed, again)
+                self._send(sent)
                 return None
             value = self._how_it_was_lost(sent, value.error)
         del self._sent[key]
         finished: Finished = replace(value, attempt=max(sent.starts, 1))
         return finished
-
-    def _can_go_on(self, sent: _Sent, error: BaseException) -> bool:
-        """Say whether a lost task is worth another worker."""
-        if isinstance(error, self._gone):
-            self._check_scheduler()
-        by_no_fault = isinstance(error, (self._killed, *self._gone))
-        return by_no_fault and sent.starts < STARTS and sent.sends < SENDS
 
     def _has_lost_its_table(self, sent: _Sent, error: BaseException) -> bool:
         """Say whether nobody has the table of a lost task any more.
@@ -752,14 +647,6 @@ class DaskPool:
         workers = "worker" if sent.starts == 1 else "workers"
         line = f"WorkerDied: {sent.starts} {workers} died of it, perhaps of lack of memory"
         return died(sent.task, line)
-
-    def _send_again(self, sent: _Sent, *, table_too: bool) -> None:
-        """Send a task again, and its table if nobody has done so since it was lost."""
-        packed, future = self._tables[sent.fingerprint]
-        if table_too and sent.table is future:
-            again = self._send_table(sent.fingerprint, packed)
-            self._tables[sent.fingerprint] = (packed, again)
-        self._send(sent)
 
     def _end_overdue(self) -> None:
         """End the process of a task that has not ended by itself when its time was over."""
@@ -804,6 +691,9 @@ class DaskPool:
     def _check_scheduler(self) -> None:
         if self._client.status != "running":
             raise CoCoError(f"lost the scheduler at {self.name}; run the same command to go on")
+
+
+Pool = HerePool | DaskPool
 
 
 def _end_process(dask_worker: Any) -> None:

@@ -4,7 +4,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import click
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NEEDED = {"sqlalchemy": "SQLAlchemy", "distributed": "dask", "optuna": "optuna"}
 
-
+store_argument = click.argument("store")
 name_option = click.option(
     "--name",
     "names",
@@ -48,7 +48,7 @@ class SpecFile(NamedTuple):
 
     def read(self) -> "Spec":
         """Return the spec with the changes."""
-        from cocoloss.benchmark.runner import find_own_models_here  # noqa: PLC0415
+        from cocoloss.benchmark.experiments import import_from_here_too  # noqa: PLC0415
         from cocoloss.benchmark.spec import check_seconds, load_spec  # noqa: PLC0415
 
         own = {}
@@ -59,7 +59,7 @@ class SpecFile(NamedTuple):
             own[name] = place
         limit = self.time_limit
         seconds = None if limit is None else check_seconds(limit, "--time-limit")
-        find_own_models_here()
+        import_from_here_too()
         return load_spec(self.spec, experiments=self.experiments).changed(
             datasets=self.datasets, own=own, seconds_per_task=seconds, source=self.data
         )
@@ -115,11 +115,6 @@ def bench() -> None:
     """
 
 
-def store_argument(command: Any) -> Any:
-    """Add STORE."""
-    return click.argument("store")(command)
-
-
 @bench.command()
 @spec_file
 @click.option(
@@ -171,7 +166,8 @@ def run(
         bench_texts.say_left_out(made)
         if not as_json:
             bench_texts.say_what_is_left(session, at_once, retry_failed=retry_failed)
-        progress = _progress(quiet=as_json)
+        live = messages.is_terminal() and not as_json
+        progress = bench_texts.LiveProgress() if live else bench_texts.LineProgress()
         try:
             summary = session.run(
                 workers=workers, scheduler=scheduler, retry_failed=retry_failed, progress=progress
@@ -362,14 +358,6 @@ def _check_installed() -> None:
     lacking = [name for module, name in NEEDED.items() if find_spec(module) is None]
     if lacking:
         raise CoCoError(f"benchmarks need {', '.join(lacking)}; pip install 'cocoloss[benchmark]'")
-
-
-def _progress(*, quiet: bool) -> Any:
-    from cocoloss.cli.bench_texts import LineProgress, LiveProgress  # noqa: PLC0415
-
-    if messages.is_terminal() and not quiet:
-        return LiveProgress()
-    return LineProgress(lambda line: click.echo(line, err=True))
 
 
 @contextmanager

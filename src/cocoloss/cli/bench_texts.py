@@ -4,13 +4,14 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from functools import partial
 from typing import Any
 
 import click
 
 from cocoloss._checks import counted
-from cocoloss.benchmark.plan import Failure, Plan, Remainder, remainder, trials_of_nobody
+from cocoloss.benchmark.plan import Failure, Plan, Remainder, remainder
 from cocoloss.benchmark.runner import Progress, Session, Summary
 from cocoloss.benchmark.spec import readable_time
 from cocoloss.benchmark.tasks import OK, Unit
@@ -25,6 +26,7 @@ RUNNING_SHOWN = 8  # running tasks that a terminal shows
 NOBODY = "waiting for workers: the cluster has none"
 REDRAW = 0.5  # seconds between two pictures
 KINDS_SHOWN = 20  # of failures, at the end of a run
+TO_STDERR = partial(click.echo, err=True)
 
 
 def say_table(name: str) -> None:
@@ -39,7 +41,8 @@ def say_left_out(plan: Plan) -> None:
         click.echo("\r\x1b[K", nl=False, err=True)
     for name, why in plan.left_out.items():
         click.echo(f"{click.style('left out:', fg='yellow')} {name}: {why}", err=True)
-    idle = trials_of_nobody(plan.spec)
+    # No error: to leave a model out for a while must not make another benchmark.
+    idle = [name for name in plan.spec.tuning.trials if name not in plan.spec.models.names]
     if idle:
         messages.note(
             f"{plan.spec.where}: tuning.trials has {messages.listed(idle)}, not among "
@@ -70,13 +73,9 @@ def left_line(
     done = f", {left.done:,} of them done" if left.done else ""
     if left.done >= n_tasks:
         return f"{n_tasks:,} tasks, all done{failed}"
-    guess = _how_known(left)
-    if workers is None:
-        how_long = f"{readable_time(left.seconds)} of core time"
-    else:
-        at_once = counted(workers, "worker")
-        how_long = f"{readable_time(left.seconds / workers)} with {at_once}"
-    return f"{n_tasks:,} tasks{done}; about {how_long} ({guess}){failed}"
+    how_long = f"{readable_time(left.seconds / (workers or 1))}"
+    how_long += f" with {counted(workers, 'worker')}" if workers else " of core time"
+    return f"{n_tasks:,} tasks{done}; about {how_long} ({_how_known(left)}){failed}"
 
 
 def _how_known(left: Remainder) -> str:
@@ -101,6 +100,7 @@ def say_what_was_done(
     ran = sum(summary.ran.values())
     bad = ran - summary.ran["ok"]
     if as_json:
+        kept = [f.name for f in fields(Failure) if f.name != "traceback"]
         messages.print_json(
             {
                 "name": session.plan.spec.name,
@@ -111,7 +111,7 @@ def say_what_was_done(
                 "units": summary.units,
                 "seconds": summary.seconds,
                 "left_out": summary.left_out,
-                "failures": [_without_traceback(failure) for failure in failures],
+                "failures": [{name: getattr(f, name) for name in kept} for f in failures],
             }
         )
         return
@@ -139,10 +139,6 @@ def failure_line(failure: Mapping[str, Any]) -> str:
     return f"{failure['status']}: {failure['model']} on {failure['dataset']}: {failure['error']}{n}"
 
 
-def _without_traceback(failure: Failure) -> dict[str, Any]:
-    return {name: value for name, value in asdict(failure).items() if name != "traceback"}
-
-
 def print_plan(made: Plan, left: Remainder) -> None:
     """Print a line per model."""
     by_model: dict[str, tuple[int, int, float]] = {}
@@ -163,14 +159,12 @@ def print_plan(made: Plan, left: Remainder) -> None:
 def print_status(one: dict[str, Any], store: str, *, with_failures: bool) -> None:
     """Print how a benchmark stands, and some of its failures, or all with their tracebacks."""
     tasks, units = one["tasks"], one["units"]
-    state = one["state"]
-    if state == "broken":
-        ago = readable_time(one["seconds_since_seen"])
-        state = f"broken off, no sign of it for {ago}; run the same command to go on"
-    elif state == "stopped":
-        state = "stopped; run the same command to go on"
-    elif state == "running":
-        state = f"running, about {readable_time(one['seconds_left'] or 0)} left"
+    ago = readable_time(one["seconds_since_seen"])
+    state = {
+        "broken": f"broken off, no sign of it for {ago}; run the same command to go on",
+        "stopped": "stopped; run the same command to go on",
+        "running": f"running, about {readable_time(one['seconds_left'] or 0)} left",
+    }.get(one["state"], one["state"])
     click.echo(f"{one['label']} ({one['kind']}): {state}")
     click.echo(
         f"  {tasks['done']:,} of {tasks['planned']:,} tasks, "
@@ -190,9 +184,8 @@ def print_status(one: dict[str, Any], store: str, *, with_failures: bool) -> Non
         click.echo(
             f"  {failure['status']} {name} (attempt {failure['attempt']}): {failure['error']}"
         )
-    more = len(one["failures"]) - FAILURES_SHOWN
     if one["failures"]:
-        others = "and more failures; " if more > 0 else ""
+        others = "and more failures; " if len(one["failures"]) > FAILURES_SHOWN else ""
         click.echo(f"  {others}`cocoloss bench status {store} --failures` shows the tracebacks")
 
 
@@ -210,7 +203,7 @@ def _print_failures(failures: Sequence[Mapping[str, Any]]) -> None:
 class LineProgress(Progress):
     """Prints a line for each unit: for logs."""
 
-    def __init__(self, echo: Callable[[str], object]) -> None:
+    def __init__(self, echo: Callable[[str], object] = TO_STDERR) -> None:
         super().__init__()
         self._echo = echo
 
@@ -271,11 +264,7 @@ class LiveProgress(Progress):
         numbers += f", {self.failed:,} failed" if self.failed else ""
         gone = readable_time(time.monotonic() - self._began)
         numbers += f" · {gone} gone, about {readable_time(self.seconds_left())} left"
-        workers = (
-            counted(self.n_workers, "worker")
-            if self.n_workers
-            else "waiting for workers: the cluster has none"
-        )
+        workers = counted(self.n_workers, "worker") if self.n_workers else NOBODY
         table = Table.grid(padding=(0, 2, 0, 0))
         longest = sorted(running, key=lambda r: -r.seconds)
         for task in longest[:RUNNING_SHOWN]:
@@ -286,7 +275,3 @@ class LiveProgress(Progress):
         bar = Table.grid()
         bar.add_row(ProgressBar(total=max(self.total, 1), completed=self.done, width=60))
         return Group(bar, Text(f"{numbers} · {workers}"), table)
-
-
-TICK = 0.25  # seconds to wait for an answer before looking at the clock
-SIGN_EVERY = 5.0  # seconds between two signs of life in the store

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cocoloss.benchmark.leads import BINS, Leads
-from cocoloss.benchmark.rankings import ALPHA, ROPE, NotRanked, PrintedRanks, Ranking
+from cocoloss.benchmark.analysis import ALPHA, BINS, ROPE, Leads, NotRanked, PrintedRanks, Ranking
 from cocoloss.report.cd_diagram import cd_diagram, diagram_label, diagram_note
 from cocoloss.report.document import (
     Block,
