@@ -1,9 +1,10 @@
-"""Runs the Python blocks of the README and the docs, each page from top to bottom."""
+"""Runs the Python blocks of the README and the docs, each page from top to bottom; sets marks."""
 
 import os
 import tempfile
 from typing import Any
 
+import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
@@ -25,3 +26,12 @@ pytest_collect_file = Sybil(
     setup=_enter_an_empty_folder,
     teardown=_leave,
 ).pytest()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what runs the docs, and what opens a browser (by its fixture)."""
+    for item in items:
+        if item.path.suffix == ".md":
+            item.add_marker("docs")
+        if "chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")

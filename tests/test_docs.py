@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.docs
 def test_the_data_parallel_example_runs_as_printed(tmp_path):
     page = (ROOT / "docs" / "losses.md").read_text()
     (block,) = (

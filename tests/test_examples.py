@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+pytestmark = pytest.mark.docs
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("[0-9]*.py"))

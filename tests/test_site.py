@@ -16,6 +16,7 @@ import pytest
 
 import cocoloss
 
+pytestmark = pytest.mark.docs
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]

@@ -1,6 +1,7 @@
 """Small benchmarks for the tests of the runner."""
 
 import os
+import threading
 from dataclasses import dataclass
 
 import pytest
@@ -115,6 +116,15 @@ def run_until(spec, store, *, tasks, **options):
     """Run a fake benchmark until so many tasks have ended."""
     with pytest.raises(KeyboardInterrupt):
         run_fake(spec, store, pool=Interrupted(HerePool(spec), tasks), **options)
+
+
+def at_once(*works):
+    """Call each in a thread of its own, and wait for all."""
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def numbers(store, spec):

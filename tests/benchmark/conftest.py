@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -25,15 +26,8 @@ def postgresql_server():
         if os.environ.get("COCOLOSS_POSTGRESQL_TESTS") == "1":
             pytest.fail("COCOLOSS_POSTGRESQL_TESTS=1, but neither a server nor its binaries")
         pytest.skip("no PostgreSQL here: set COCOLOSS_POSTGRESQL, or install the server")
-    folder = Path(tempfile.mkdtemp(prefix="cocoloss-pg-"))
-    server = Server(binaries, folder)
-    try:
-        server.make()
-        server.start()
+    with running_server(binaries) as server:
         yield server.url
-    finally:
-        server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
@@ -60,7 +54,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.cluster)])
 def where(request, tmp_path):
     """Name a place for a store: a file, then a server."""
     if request.param == "sqlite":
@@ -100,6 +94,20 @@ class Server:
         command = [*self.user, str(self.binaries / program), *arguments]
         # A server that inherits a pipe would keep us waiting for its end.
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
+
+
+@contextmanager
+def running_server(binaries):
+    """Start a server in a folder of its own; stop it and remove the folder afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="cocoloss-pg-"))
+    server = Server(binaries, folder)
+    try:
+        server.make()
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def find_binaries():

@@ -105,13 +105,13 @@ def _hangs(task, folder):
 
 def _lets_no_thread_have_a_turn(task, folder):
     if task.stage == "fold" and task.part == "1":
-        re.match(r"(a+)+$", "a" * 33 + "b")  # minutes in compiled code that keeps the lock
+        re.match(r"(a+)+$", "a" * 36 + "b")  # an hour in compiled code that keeps the lock
 
 
 def _eats_memory(task, folder):
     if task.stage == "fold" and task.part == "1":
         blocks = []
-        for _ in range(600):
+        for _ in range(300):
             blocks.append(b"x" * 10**6)
             time.sleep(0.002)
 

@@ -1,5 +1,4 @@
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -17,16 +16,16 @@ from cocoloss.tables import stratified_folds
 
 
 class Fixed:
-    """Answers the same, whatever it is asked."""
+    """Predicts the same, whatever it is asked."""
 
-    def __init__(self, answer):
-        self.answer = answer
+    def __init__(self, predicted):
+        self.predicted = predicted
 
     def fit(self, X, y):
         return self
 
     def predict(self, X):
-        return self.answer(len(X))
+        return self.predicted(len(X))
 
 
 class Probable(Fixed):
@@ -36,17 +35,17 @@ class Probable(Fixed):
         return np.zeros(len(X), dtype=int)
 
     def predict_proba(self, X):
-        return self.answer(len(X))
+        return self.predicted(len(X))
 
 
-def scores(answer, model=Fixed):
-    kind = ModelKind(lambda *_: model(answer), whose="model 'm'")
+def scores(predicted, model=Fixed):
+    kind = ModelKind(lambda *_: model(predicted), whose="model 'm'")
     X, y = load_iris(return_X_y=True)
     folds = dict(enumerate(stratified_folds(y, 3, 0)))
     return evaluate_folds(kind, {}, X, y, folds, 0)
 
 
-WRONG = {
+NO_CLASSES = {
     "-1": lambda n: np.where(np.arange(n) == 2, -1, 1),
     "3": lambda n: np.full(n, 3),
     "0.97": lambda n: np.full(n, 0.97),
@@ -56,39 +55,31 @@ WRONG = {
     "an array of shape (7,) for 50 rows": lambda n: np.zeros(7, dtype=int),
     "an array of shape (50, 1) for 50 rows": lambda n: np.zeros((n, 1), dtype=int),
 }
-
-
-@pytest.mark.parametrize(("said", "answer"), WRONG.items(), ids=WRONG)
-def test_what_is_no_number_of_a_class_is_told_and_not_scored(said, answer):
-    told = f"model 'm' predicted {said}; classes are numbered 0 to 2"
-    with pytest.raises(CoCoError, match=re.escape(told)):
-        scores(answer)
-
-
-@pytest.mark.parametrize("kind", [int, np.uint8, np.float32, bool, object])
-def test_numbers_of_classes_are_taken_in_any_type(kind):
-    (first, *_) = scores(lambda n: np.ones(n, dtype=kind))
-    assert first["balanced_accuracy"] == pytest.approx(1 / 3)
-
-
 NO_PROBABILITIES = {
-    "gave an array of float64 of shape (50, 2)": lambda n: np.full((n, 2), 0.5),
-    "gave an array of float64 of shape (50,)": lambda n: np.full(n, 0.5),
-    "gave an array of <U3 of shape (50, 3)": lambda n: np.full((n, 3), "0.3"),
-    "gave nan": lambda n: np.full((n, 3), np.nan),
-    "gave -2.0": lambda n: np.full((n, 3), [3.0, -2.0, 0.0])[:, [1, 0, 2]],
-    "gave a row that sums to 3": lambda n: np.ones((n, 3)),
-    "gave a row that sums to 0": lambda n: np.zeros((n, 3)),
+    "an array of float64 of shape (50, 2)": lambda n: np.full((n, 2), 0.5),
+    "an array of float64 of shape (50,)": lambda n: np.full(n, 0.5),
+    "an array of <U3 of shape (50, 3)": lambda n: np.full((n, 3), "0.3"),
+    "nan": lambda n: np.full((n, 3), np.nan),
+    "-2.0": lambda n: np.full((n, 3), [3.0, -2.0, 0.0])[:, [1, 0, 2]],
+    "a row that sums to 3": lambda n: np.ones((n, 3)),
+    "a row that sums to 0": lambda n: np.zeros((n, 3)),
 }
 
 
-@pytest.mark.parametrize(("said", "answer"), NO_PROBABILITIES.items(), ids=NO_PROBABILITIES)
-def test_what_are_no_probabilities_is_told_and_not_scored(said, answer):
-    with pytest.raises(CoCoError, match=re.escape(f"model 'm': predict_proba {said}")):
-        scores(answer, Probable)
+def test_what_is_no_class_or_no_probability_is_told_and_not_scored():
+    for what, predicted in NO_CLASSES.items():
+        told = f"model 'm' predicted {what}; classes are numbered 0 to 2"
+        with pytest.raises(CoCoError, match=re.escape(told)):
+            scores(predicted)
+    for what, predicted in NO_PROBABILITIES.items():
+        with pytest.raises(CoCoError, match=re.escape(f"model 'm': predict_proba gave {what}")):
+            scores(predicted, Probable)
 
 
-def test_probabilities_of_float32_are_taken():
+@pytest.mark.parametrize("kind", [int, np.uint8, np.float32, bool, object])
+def test_numbers_are_taken_in_any_type(kind):
+    (first, *_) = scores(lambda n: np.ones(n, dtype=kind))
+    assert first["balanced_accuracy"] == pytest.approx(1 / 3)
     thirds = np.array([0.2, 0.3, 0.5], dtype=np.float32)
     (first, *_) = scores(lambda n: np.tile(thirds, (n, 1)), Probable)
     assert first["log_loss"] == pytest.approx(-np.log(thirds.astype(float)).mean(), abs=0.02)
@@ -112,25 +103,20 @@ def test_a_class_that_was_never_seen_costs_as_much_as_an_impossible_one(unseen):
 
 def test_each_model_has_the_measures_that_it_can_have():
     X, y = load_iris(return_X_y=True)
-    rows = np.arange(0, 150, 2), np.arange(1, 150, 2)
-    network = CoCoClassifier(max_iter=2, n_members=2, random_state=0).fit(X[::2], y[::2])
-    found = measure(network, X, y, rows[1], rows[0])
-    assert set(found) == {
-        "balanced_accuracy",
-        "accuracy",
-        "log_loss",
-        "dispersity",
-        "train_dispersity",
-    }
-    alone = CoCoClassifier(max_iter=2, n_members=1, random_state=0).fit(X[::2], y[::2])
-    more = {"balanced_accuracy_uniform"}  # of which an average of posteriors says nothing
-    assert set(measure(alone, X, y, rows[1], rows[0])) == set(found) | more
-    neighbours = KNeighborsClassifier().fit(X[::2], y[::2])
-    assert set(measure(neighbours, X, y, rows[1])) == {"balanced_accuracy", "accuracy", "log_loss"}
-    assert set(measure(LinearSVC().fit(X[::2], y[::2]), X, y, rows[1])) == {
-        "balanced_accuracy",
-        "accuracy",
-    }
+    train, test = np.arange(0, 150, 2), np.arange(1, 150, 2)
+
+    def measures(model, *rows):
+        return set(measure(model.fit(X[train], y[train]), X, y, test, *rows))
+
+    basic = {"balanced_accuracy", "accuracy"}
+    assert measures(LinearSVC()) == basic
+    assert measures(KNeighborsClassifier()) == basic | {"log_loss"}
+    network = CoCoClassifier(max_iter=2, n_members=2, random_state=0)
+    of_networks = basic | {"log_loss", "dispersity", "train_dispersity"}
+    assert measures(network, train) == of_networks
+    # Of which an average of posteriors says nothing.
+    alone = network.set_params(n_members=1)
+    assert measures(alone, train) == of_networks | {"balanced_accuracy_uniform"}
 
 
 def test_had_the_classes_been_equally_likely_the_answer_is_that_of_uniform_priors():
@@ -148,19 +134,12 @@ def test_had_the_classes_been_equally_likely_the_answer_is_that_of_uniform_prior
     assert found["uniform"]["balanced_accuracy_uniform"] == alike
 
 
-def test_dispersity_is_that_of_the_first_members_features():
+def test_dispersity_is_that_of_the_first_members_features_and_one_class_has_none():
     X, y = load_iris(return_X_y=True)
-    test = np.arange(150)
     network = CrossEntropyClassifier((5,), max_iter=2, n_members=3, random_state=0).fit(X, y)
     expected = dispersity(network.transform(X)[:, :5], y)  # of three members, five units each
-    assert measure(network, X, y, test)["dispersity"] == pytest.approx(expected, rel=1e-4)
-
-
-def test_one_class_has_no_dispersity():
-    X, y = load_iris(return_X_y=True)
-    network = CoCoClassifier(max_iter=2, n_members=1, random_state=0).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = measure(network, X, y, np.arange(50))
-    assert np.isnan(found["dispersity"])
-    assert 0 <= found["balanced_accuracy"] <= 1
+    found = measure(network, X, y, np.arange(150))
+    assert found["dispersity"] == pytest.approx(expected, rel=1e-4)
+    of_one_class = measure(network, X, y, np.arange(50))
+    assert np.isnan(of_one_class["dispersity"])
+    assert 0 <= of_one_class["balanced_accuracy"] <= 1

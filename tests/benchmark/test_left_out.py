@@ -11,7 +11,6 @@ from bench_helpers import fake_spec
 from cocoloss.benchmark.export import merge
 from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.plan import Tables
-from cocoloss.benchmark.runner import run_benchmark
 from cocoloss.benchmark.store import Store
 from cocoloss.exceptions import CoCoError
 from cocoloss.report.bench_sections import about_blocks, missing_blocks
@@ -43,7 +42,12 @@ def folder(tmp_path, monkeypatch):
 RUN = ("run", "mine.toml", "--workers", 0)
 
 
-def test_unusable_tables_are_told_once_and_the_others_run():
+def test_unusable_tables_are_told_by_every_command_and_the_others_run():
+    plan = bench("plan", "mine.toml")
+    assert plan.stderr.count("left out: ") == 3
+    assert "on 2 tables" in plan.stdout
+    assert list(json.loads(bench("plan", "mine.toml", "--json").stdout)["left_out"]) == ALL
+
     run = bench(*RUN)
     lines = [line for line in run.stderr.split("\n") if line.startswith("left out: ")]
     assert [line.split(": ")[1] for line in lines] == ALL
@@ -54,18 +58,11 @@ def test_unusable_tables_are_told_once_and_the_others_run():
     told = json.loads(bench(*RUN, "--json").stdout)["left_out"]
     assert list(told) == ALL
     assert told["single"].startswith("column 'target' holds one class only")
-
-
-def test_the_plan_tells_them_too():
-    plan = bench("plan", "mine.toml")
-    assert plan.stderr.count("left out: ") == 3
-    assert "on 2 tables" in plan.stdout
-    assert list(json.loads(bench("plan", "mine.toml", "--json").stdout)["left_out"]) == ALL
-
-
-def test_status_and_report_name_them():
-    bench(*RUN)
     assert "  left out: broken: " in bench("status", "mine.sqlite").stdout
+
+
+def test_report_and_export_name_them():
+    bench(*RUN)
     with Store("mine.sqlite", create=False) as store:
         (findings,) = read_findings(store)
     assert list(findings.left_out) == ALL
@@ -74,10 +71,6 @@ def test_status_and_report_name_them():
     assert "3 unusable tables were left out" in text
     assert "aimless has no column" in text
     assert "every model has a result on every dataset that is not left out" in text
-
-
-def test_an_export_of_tasks_knows_them():
-    bench(*RUN)
     bench("export", "mine.sqlite", "--tasks", "--out", "tasks.csv")
     with Store("copy.sqlite") as store:
         merge(store, "tasks.csv")
@@ -101,16 +94,12 @@ def test_a_table_that_is_mended_is_left_out_no_more():
     assert left_out() == ["single"]
 
 
-def test_a_table_that_is_named_must_be_usable():
+def test_a_table_that_is_named_or_the_only_one_must_be_usable():
     assert "aimless has no column 'target'" in refusal(*RUN, "--dataset", "aimless")
     spec = Path("mine.toml").read_text()
     named = spec.replace('tables" }', 'tables", datasets = ["good", "single"] }')
-    Path("mine.toml").write_text(named)
-    assert "one class only" in refusal(*RUN)
-    assert not Path("mine.sqlite").exists()
-
-
-def test_a_folder_without_any_usable_table_is_refused():
+    Path("named.toml").write_text(named)
+    assert "one class only" in refusal("run", "named.toml", "--workers", 0)
     for name in ("good.csv", "other.csv"):
         Path("tables", name).unlink()
     said = refusal(*RUN)
@@ -125,10 +114,3 @@ def test_tables_of_a_suite_are_all_meant(monkeypatch):
     monkeypatch.setattr(OpenMLSource, "load", fails)
     with pytest.raises(CoCoError, match="no network for"):
         Tables(fake_spec("good", data={"source": "openml-cc18"})).infos()
-
-
-def test_python_is_told_as_well(tmp_path):
-    data = {"source": f"folder:{tmp_path / 'tables'}"}
-    summary = run_benchmark(fake_spec("good", data=data), tmp_path / "x.sqlite", workers=0)
-    assert list(summary.left_out) == ALL
-    assert summary.ran["ok"] == 12

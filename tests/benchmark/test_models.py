@@ -50,14 +50,22 @@ def test_every_model_learns(name, monkeypatch):
 @pytest.mark.parametrize("name", ["coco", "coco-plain", "coco-balanced", "dr", "ce"])
 def test_networks_train_as_the_paper_says(name):
     params = MODELS[name].make(4, 3, {"max_iter": 500}, 7).get_params()
-    assert params["max_iter"] == 500
-    assert params["n_members"] == 1
-    assert not params["early_stopping"]
-    assert params["output"] == "identity"
-    assert params["normalize"] is False
-    assert params["learning_rate"] == "constant"
-    assert params["priors"] == "empirical"  # rules as printed
-    assert params["random_state"] == 7
+    expected = {
+        "max_iter": 500,
+        "n_members": 1,
+        "early_stopping": False,
+        "output": "identity",
+        "normalize": False,
+        "learning_rate": "constant",
+        "priors": "empirical",  # rules as printed
+        "random_state": 7,
+    }
+    assert {key: params[key] for key in expected} == expected
+
+
+def test_the_untuned_model_is_the_default_classifier():
+    made = MODELS["coco-default"].make(4, 3, {}, 7).get_params()
+    assert made == CoCoClassifier(random_state=7).get_params()
 
 
 @pytest.mark.parametrize("name", ["coco", "coco-w", "coco-balanced", "coco-s0.25", "dr", "ce-w"])
@@ -77,17 +85,9 @@ def test_dot_regression_on_the_sphere_knows_three_classes(iris):
 
 
 def test_trials_are_ten_times_the_printed_items():
-    counted = {name: kind.n_hyperparameters for name, kind in MODELS.items()}
-    assert counted["coco"] == counted["dr"] == 7  # (d) to (i), and q
-    assert counted["ce"] == 6
-    assert counted["ksvm"] == 2
-    assert counted["rf"] == 1
-    assert counted["coco-default"] == 0
-
-
-def test_the_untuned_model_is_the_default_classifier():
-    made = MODELS["coco-default"].make(4, 3, {}, 7).get_params()
-    assert made == CoCoClassifier(random_state=7).get_params()
+    # (d) to (i), and q where there is an embedding
+    printed = {"coco": 7, "coco-s0.25": 7, "dr": 7, "ce": 6, "ksvm": 2, "rf": 1, "coco-default": 0}
+    assert {name: find_model(name).n_hyperparameters for name in printed} == printed
 
 
 def test_the_svm_takes_the_largest_margin_of_one_against_the_rest(iris):
@@ -100,8 +100,10 @@ def test_the_svm_takes_the_largest_margin_of_one_against_the_rest(iris):
 
 @pytest.mark.parametrize(("share", "d", "chosen"), [(0.25, 20, 5), (0.05, 8, 1), (1.0, 33, 33)])
 def test_the_forest_has_500_trees_that_look_at_so_many_columns(share, d, chosen):
-    forest = MODELS["rf"].make(d, 2, {"feature_share": share}, 0)
-    assert (forest.n_estimators, forest.max_features) == (500, chosen)
+    for name, weights in (("rf", None), ("rf-w", "balanced")):
+        forest = MODELS[name].make(d, 2, {"feature_share": share}, 0)
+        assert (forest.n_estimators, forest.max_features) == (500, chosen)
+        assert forest.class_weight == weights
 
 
 @pytest.mark.parametrize("name", ["ce", "ksvm", "hgb", "coco", "dr"])
@@ -123,32 +125,18 @@ def test_weighted_forms_care_for_the_rare_class(name):
     assert min(frequent, cared_for) > 0.2
 
 
-def test_every_baseline_has_a_weighted_form():
-    for name in ("coco", "dr", "ce", "ksvm", "rf", "hgb"):
-        assert MODELS[f"{name}-w"].weighted
-        assert not MODELS[name].weighted
-    assert MODELS["rf-w"].make(4, 2, {}, 0).class_weight == "balanced"
-    assert MODELS["rf"].make(4, 2, {}, 0).class_weight is None
-
-
-@pytest.mark.parametrize(("exponent", "loss"), [(0.0, "coco"), (0.5, "balanced")])
-def test_the_mixture_has_plain_and_balanced_at_its_marks(exponent, loss, iris):
+def test_the_mixture_has_plain_and_balanced_at_its_marks_and_is_neither_between(iris):
     X, y = iris[0][:120], iris[1][:120]  # 50, 50, 20
     options = SMALL | {"n_members": 1, "random_state": 0, "early_stopping": False}
-    mixed = ObjectiveClassifier(objective=CoCo(balance=exponent), **options).fit(X, y)
-    known = CoCoClassifier(loss=loss, **options).fit(X, y)
-    np.testing.assert_array_equal(mixed.parameters_, known.parameters_)
-
-
-def test_the_mixture_between_is_neither(iris):
-    X, y = iris[0][:120], iris[1][:120]
-    kind = find_model("coco-s0.25")
-    assert kind.n_hyperparameters == MODELS["coco-plain"].n_hyperparameters
-    curves = [
-        find_model(name).make(4, 3, SMALL, 0).fit(X, y).loss_curve_[-1]
-        for name in ("coco-plain", "coco-s0.25", "coco-balanced")
-    ]
-    assert len(set(curves)) == 3
+    plain, mixed, balanced = (
+        ObjectiveClassifier(objective=CoCo(balance=exponent), **options).fit(X, y).parameters_
+        for exponent in (0.0, 0.25, 0.5)
+    )
+    for found, loss in ((plain, "coco"), (balanced, "balanced")):
+        known = CoCoClassifier(loss=loss, **options).fit(X, y)
+        np.testing.assert_array_equal(found, known.parameters_)
+    assert not np.array_equal(mixed, plain)
+    assert not np.array_equal(mixed, balanced)
 
 
 def test_the_printed_balanced_loss_is_the_formula_as_printed():
@@ -209,6 +197,9 @@ def broken():
 def seven():
     return 7
 
+def ill_made():
+    return LogisticRegression(C=-1)
+
 def ill_spaced():
     return SGDClassifier()
 
@@ -226,17 +217,22 @@ def own_module(tmp_path, monkeypatch):
     (tmp_path / "my_models.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    yield "my_models"
-    sys.modules.pop("my_models", None)
+    yield
+    for name in ("my_models", "my_beside"):
+        sys.modules.pop(name, None)
 
 
-def test_an_own_model_is_found_in_the_current_folder(own_module):
+def test_an_own_model_is_found_in_the_current_folder(own_module, tmp_path):
     kind = own_model("mine", "my_models:linear")
     assert kind.n_hyperparameters == 1
     assert not kind.neural
     made = kind.make(4, 3, {"alpha": 0.5}, 11)
     assert made.get_params()["sgdclassifier__alpha"] == 0.5
     assert made.get_params()["sgdclassifier__random_state"] == 11
+    assert own_model("mine", "my_models:Sometimes").n_hyperparameters == 3  # some drawn sometimes
+    beside = OWN.replace("linear.search_space", "search_space")
+    (tmp_path / "my_beside.py").write_text(beside)
+    assert own_model("mine", "my_beside:network").n_hyperparameters == 1
 
 
 def test_an_own_variant_of_our_classifiers_trains_in_lockstep(own_module, iris):
@@ -245,18 +241,6 @@ def test_an_own_variant_of_our_classifiers_trains_in_lockstep(own_module, iris):
     assert kind.space is None
     fitted = fit_folds(kind, {}, *iris, stratified_folds(iris[1], 3, 0), seed=5)
     assert [model.random_state for model, _ in fitted] == [5, 5, 5]
-
-
-def test_hyperparameters_that_are_drawn_only_sometimes_are_counted(own_module):
-    assert own_model("mine", "my_models:Sometimes").n_hyperparameters == 3
-
-
-def test_a_space_beside_the_factory_serves_too(tmp_path, monkeypatch):
-    (tmp_path / "beside.py").write_text(OWN.replace("linear.search_space", "search_space"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    assert own_model("mine", "beside:network").n_hyperparameters == 1
-    sys.modules.pop("beside")
 
 
 @pytest.mark.parametrize(
@@ -279,14 +263,10 @@ def test_an_own_model_that_cannot_be_is_named(own_module, place, message):
         own_model("mine", place)
 
 
-def test_a_failure_inside_an_own_model_names_it(tmp_path, monkeypatch, iris):
-    source = "from sklearn.svm import SVC\ndef bad():\n    return SVC(C=-1)\n"
-    (tmp_path / "bad_models.py").write_text(source)
-    monkeypatch.syspath_prepend(tmp_path)
-    kind = own_model("mine", "bad_models:bad")
-    with pytest.raises(CoCoError, match=r"model 'mine' \(bad_models:bad\) failed: Inval.*'C'"):
+def test_a_failure_inside_an_own_model_names_it(own_module, iris):
+    kind = own_model("mine", "my_models:ill_made")
+    with pytest.raises(CoCoError, match=r"model 'mine' \(my_models:ill_made\) failed: Inval.*'C'"):
         fit_folds(kind, {}, *iris, stratified_folds(iris[1], 3, 0), seed=5)
-    sys.modules.pop("bad_models")
 
 
 @pytest.mark.parametrize("name", ["rf", "coco-s0.25"])

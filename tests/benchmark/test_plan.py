@@ -6,9 +6,8 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 from bench_cli import FAILED, SPEC, bench, refusal
-from bench_helpers import fake_spec, run_fake
+from click.testing import CliRunner
 
-from cocoloss.benchmark.plan import failures_of
 from cocoloss.benchmark.spec import load_spec
 from cocoloss.benchmark.store import Store, results
 from cocoloss.cli.root import main
@@ -31,16 +30,15 @@ def test_a_run_with_failures_tells_each_kind_once_and_where_the_traceback_is(fol
 
 def test_failures_that_are_alike_are_counted_and_others_are_not_mixed_in(folder):
     spec = Path("tiny.toml").read_text().replace('"breaks"', '"breaks", "exits", "broken"')
-    Path("tiny.toml").write_text(spec.replace('"wine"', '"digits"'))
-    one = ("run", "tiny.toml", "--workers", 0, "--json", "--dataset")
-    failures = json.loads(bench(*one, "iris", code=FAILED).stdout)["failures"]
-    assert [(f["model"], f["dataset"], f["tasks"]) for f in failures] == [
-        ("breaks", "iris", 1),
-        ("broken", "iris", 6),
-        ("exits", "iris", 1),
-    ]
-    failures = json.loads(bench(*one, "digits", code=FAILED).stdout)["failures"]
-    assert {failure["dataset"] for failure in failures} == {"digits"}
+    Path("tiny.toml").write_text(spec)
+    for dataset in ("iris", "wine"):
+        run = ("run", "tiny.toml", "--workers", 0, "--json", "--dataset", dataset)
+        failures = json.loads(bench(*run, code=FAILED).stdout)["failures"]
+        assert [(f["model"], f["dataset"], f["tasks"]) for f in failures] == [
+            ("breaks", dataset, 1),
+            ("broken", dataset, 6),
+            ("exits", dataset, 1),
+        ]
 
 
 def test_a_task_over_its_limit_counts_as_failed(folder):
@@ -81,21 +79,6 @@ def test_the_times_of_a_plan_are_those_that_were_measured(folder):
     assert re.search(r"^good +2 +12 +20 min$", bench("plan", "tiny.toml").stdout, re.MULTILINE)
 
 
-def test_a_slip_of_the_experiment_itself_is_a_failure_without_tasks(folder, monkeypatch):
-    def drive(unit, spec, parallel):
-        raise ZeroDivisionError("a slip")
-        yield
-
-    monkeypatch.setattr("fake.drive", drive)
-    spec = fake_spec("good")
-    with Store(folder / "slip.sqlite") as store:
-        run_fake(spec, store, datasets=["a"])
-        (failure,) = failures_of(store, spec.hash)
-    assert (failure.error, failure.tasks) == ("ZeroDivisionError: a slip", 0)
-    told = bench("status", "slip.sqlite", "--failures").stdout
-    assert "failed: good on a: ZeroDivisionError: a slip\n" in told
-
-
 @pytest.fixture
 def two(folder):
     """Run two forms of one spec, and return what they are called."""
@@ -108,19 +91,12 @@ def two(folder):
     return called
 
 
-def test_status_shows_digits_of_the_hash_only_where_a_name_occurs_twice(two):
+def test_status_and_report_tell_them_apart_by_digits_of_the_hash(two):
     shown = bench("status", "tiny.sqlite").stdout
-    for name in two:
-        assert f"{name} (fake): finished" in shown
-    Path("tiny.sqlite").unlink()
-    bench("run", "tiny.toml", "--workers", 0)
-    assert "tiny (fake): finished" in bench("status", "tiny.sqlite").stdout
-
-
-def test_the_report_tells_them_apart(two):
     bench("report", "tiny.sqlite", "--out", "both")
     page = Path("both/report.md").read_text()
     for name in two:
+        assert f"{name} (fake): finished" in shown
         assert len(re.findall(rf"^#.*{name}", page, re.MULTILINE)) == 1
     bench("report", "tiny.sqlite", "--out", "one", "--name", two[1])
     (one,) = json.loads(Path("one/report.json").read_text())["benchmarks"]
@@ -135,16 +111,10 @@ def test_one_of_them_is_exported_by_its_name_and_hash(two):
     assert found == [2, 1]
     bench("export", "tiny.sqlite", "--out", "both.csv", "--name", "tiny")
     assert len(pd.read_csv("both.csv")) == 2 * 2 * (3 + 2)
+    said = CliRunner().invoke(main, ["compare", "both.csv"]).stderr
+    assert f"rows of 2 benchmarks, {two[0]}, {two[1]}" in said
     bench("export", "tiny.sqlite", "--out", "tasks.csv", "--name", two[0], "--tasks")
     bench("merge", "tasks.csv", "--into", "other.sqlite")
     assert "tiny (fake): finished" in bench("status", "other.sqlite").stdout
     said = refusal("export", "tiny.sqlite", "--out", "x.csv", "--name", "tinny")
     assert said.endswith(f"tiny.sqlite has no benchmark 'tinny'; it has {', '.join(two)}")
-
-
-def test_a_table_of_both_is_not_compared_as_one(two):
-    from click.testing import CliRunner  # noqa: PLC0415
-
-    bench("export", "tiny.sqlite", "--out", "both.csv")
-    said = CliRunner().invoke(main, ["compare", "both.csv"]).stderr
-    assert f"rows of 2 benchmarks, {two[0]}, {two[1]}" in said

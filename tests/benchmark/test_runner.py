@@ -1,18 +1,18 @@
 import re
 import subprocess
 import sys
-import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import fake
 import pytest
 import sqlalchemy as sa
-from bench_helpers import FakeTables, fake_spec, numbers, run_fake
+from bench_helpers import FakeTables, at_once, fake_spec, numbers, run_fake, run_until
 
 from cocoloss.benchmark import plan, runner, workers
-from cocoloss.benchmark.plan import Tables, make_plan, remainder
-from cocoloss.benchmark.runner import Progress, Runner, own_files, prepare, run_benchmark
+from cocoloss.benchmark.plan import Tables, failures_of, make_plan, remainder
+from cocoloss.benchmark.runner import Progress, own_files, run_benchmark
 from cocoloss.benchmark.spec import load_spec
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import Environment, Finished, Result
@@ -32,7 +32,7 @@ def failures(store, spec):
     return {(row["dataset"], row["model"], row["part"]): row for row in rows}
 
 
-def test_every_task_is_run_once(store):
+def test_every_task_is_run_once_and_a_second_run_does_nothing(store):
     spec = fake_spec("good", "better")
     summary = run_fake(spec, store)
     assert summary.ran == {"ok": 24, "failed": 0, "timeout": 0}
@@ -40,23 +40,8 @@ def test_every_task_is_run_once(store):
     rows = list(store.rows(spec_hash=spec.hash))
     assert len({row["key"] for row in rows}) == len(rows) == 24
     assert {row["attempt"] for row in rows} == {1}
-
-
-def test_a_finished_benchmark_is_not_run_again(store):
-    spec = fake_spec("good")
-    run_fake(spec, store)
-    summary = run_fake(spec, store)
-    assert sum(summary.ran.values()) == summary.known == 0
-
-
-def test_the_same_spec_gives_the_same_numbers(tmp_path):
-    spec = fake_spec("good", "better")
-    found = []
-    for name in ("one", "two"):
-        with Store(tmp_path / f"{name}.sqlite") as store:
-            run_fake(spec, store)
-            found.append(numbers(store, spec))
-    assert found[0] == found[1]
+    again = run_fake(spec, store)
+    assert sum(again.ran.values()) == again.known == 0
 
 
 def test_a_dataset_and_a_model_more_rerun_nothing(store):
@@ -65,40 +50,26 @@ def test_a_dataset_and_a_model_more_rerun_nothing(store):
     assert summary.ran["ok"] == 18  # of 24
 
 
-class Impatient(Progress):
-    """Stops the run after so many tasks."""
-
-    def __init__(self, after):
-        super().__init__()
-        self.after = after
-
-    def task_ended(self, unit, task, finished):
-        super().task_ended(unit, task, finished)
-        self.after -= 1
-        if self.after == 0:
-            raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("after", [1, 2, 5, 11])
-def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(tmp_path, after):
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """All that a run of two models on two tables finds."""
     spec = fake_spec("good", "better")
-    with Store(tmp_path / "whole.sqlite") as store:
+    with Store(tmp_path_factory.mktemp("whole") / "whole.sqlite") as store:
         run_fake(spec, store)
-        expected = numbers(store, spec)
-    with Store(tmp_path / "stopped.sqlite") as store:
-        tables = FakeTables()
-        units = make_plan(spec, tables.infos(["a", "b"])).units
-        runner = Runner(spec, units, tables, store, Impatient(after))
-        with pytest.raises(KeyboardInterrupt):
-            runner.run(HerePool(spec))
-        assert store.runs()[-1]["state"] == "stopped"
-        assert len(list(store.rows())) == after
-        summary = run_fake(spec, store)
-        assert summary.ran["ok"] == 24 - after
-        assert numbers(store, spec) == expected
+        return numbers(store, spec)
 
 
-def test_a_failing_model_is_a_recorded_failure_and_not_a_stop(store, tmp_path):
+@pytest.mark.parametrize("after", [1, 5, 11])
+def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(store, undisturbed, after):
+    spec = fake_spec("good", "better")
+    run_until(spec, store, tasks=after)
+    assert store.runs()[-1]["state"] == "stopped"
+    assert len(list(store.rows())) == after
+    assert run_fake(spec, store).ran["ok"] == 24 - after
+    assert numbers(store, spec) == undisturbed
+
+
+def test_a_failing_model_is_a_recorded_failure_and_run_again_when_asked_for(store, tmp_path):
     spec = fake_spec("good", "breaks", folder=tmp_path)
     summary = run_fake(spec, store)
     assert summary.ran == {"ok": 22, "failed": 2, "timeout": 0}
@@ -112,10 +83,6 @@ def test_a_failing_model_is_a_recorded_failure_and_not_a_stop(store, tmp_path):
     assert str(Path(workers.__file__).parents[2]) not in row["traceback"]  # rows are shared
     assert row["params"]["x"] > 0
 
-
-def test_failures_are_run_again_only_when_asked_for(store, tmp_path):
-    spec = fake_spec("good", "breaks", folder=tmp_path)
-    run_fake(spec, store)
     assert sum(run_fake(spec, store).ran.values()) == 0
     again = run_fake(spec, store, retry_failed=True)  # still broken
     assert again.ran == {"ok": 0, "failed": 2, "timeout": 0}
@@ -123,15 +90,14 @@ def test_failures_are_run_again_only_when_asked_for(store, tmp_path):
     mended = run_fake(spec, store, retry_failed=True)
     assert mended.ran == {"ok": 2, "failed": 0, "timeout": 0}
     assert mended.units == {"ok": 4}
-    attempts = [row["attempt"] for row in store.rows() if row["attempt"] > 1]
-    assert attempts == [3, 3]
+    assert [row["attempt"] for row in store.rows() if row["attempt"] > 1] == [3, 3]
     assert not failures(store, spec)
 
 
 @pytest.mark.parametrize(
     ("model", "status", "error"),
     [
-        ("loops", "timeout", "TooLongError: took longer than 3 s"),
+        ("loops", "timeout", "TooLongError: took longer than 2 s"),
         ("hog", "failed", "TooMuchMemoryError: took .* MB of memory; the limit is 100 MB"),
         ("exits", "failed", "SystemExit: 3"),
         ("nonsense", "failed", "TypeError: a result holds a type, which JSON has not"),
@@ -139,30 +105,22 @@ def test_failures_are_run_again_only_when_asked_for(store, tmp_path):
     ],
 )
 def test_whatever_a_model_does_the_others_are_run(store, model, status, error):
-    seconds = 3 if status == "timeout" else 60  # others shall not fail on a busy machine
+    seconds = 2 if status == "timeout" else 60  # others shall not fail on a busy machine
     limits = {"seconds_per_task": seconds, "memory_per_task": 100_000_000}
-    spec = fake_spec("good", model, limits=limits, trials=1, outer=3)
-    summary = run_fake(spec, store, datasets=["a"])
-    assert summary.ran["ok"] == 7
+    spec = fake_spec("good", model, limits=limits, trials=1)
+    assert run_fake(spec, store, datasets=["a"]).ran["ok"] == 7
     (row,) = failures(store, spec).values()
     assert row["status"] == status
     assert re.fullmatch(error, row["error"])
 
 
-def test_a_model_that_spoils_its_task_spoils_nothing_else(store):
-    spec = fake_spec("spoils")
-    summary = run_fake(spec, store)
-    assert summary.units == {"ok": 2}
-    assert all(row["params"]["x"] > 0 for row in store.rows())
-
-
 def test_peak_memory_and_seconds_are_measured(store):
     spec = fake_spec("hog", "good", trials=1, sleep=0.02)
     run_fake(spec, store, datasets=["a"])
-    peaks = {(r["model"], r["stage"], r["part"]): r for r in store.rows()}
-    assert peaks["hog", "fold", "1"]["peak_memory"] > 150_000_000
-    assert peaks["good", "fold", "1"]["peak_memory"] < 50_000_000
-    assert all(0.02 <= row["seconds"] < 5 for row in peaks.values())
+    rows = {(row["model"], row["stage"], row["part"]): row for row in store.rows()}
+    assert rows["hog", "fold", "1"]["peak_memory"] > 150_000_000
+    assert rows["good", "fold", "1"]["peak_memory"] < 100_000_000
+    assert all(row["seconds"] >= 0.02 for row in rows.values())
 
 
 def test_an_experiment_that_slips_ends_its_own_unit_only(store, monkeypatch):
@@ -175,17 +133,13 @@ def test_an_experiment_that_slips_ends_its_own_unit_only(store, monkeypatch):
 
     monkeypatch.setattr(fake, "drive", slipping)
     spec = fake_spec("good")
-    summary = run_fake(spec, store)
-    assert summary.units == {"failed": 1, "ok": 1}
-    (failed,) = (unit for unit in store.planned(spec.hash) if unit["status"] == "failed")
-    assert failed["error"] == "ZeroDivisionError: a slip"
+    assert run_fake(spec, store).units == {"failed": 1, "ok": 1}
+    (failure,) = failures_of(store, spec.hash)
+    assert (failure.dataset, failure.error, failure.tasks) == ("a", "ZeroDivisionError: a slip", 0)
 
 
-def test_two_drivers_on_one_store_leave_every_row_once(tmp_path, where):
-    spec = fake_spec("good", "better", sleep=0.005)
-    with Store(tmp_path / "alone.sqlite") as alone:
-        run_fake(spec, alone)
-        expected = numbers(alone, spec)
+def test_three_drivers_on_one_store_leave_every_row_once(where, undisturbed):
+    spec = fake_spec("good", "better")
     errors = []
 
     def drive():
@@ -195,14 +149,10 @@ def test_two_drivers_on_one_store_leave_every_row_once(tmp_path, where):
         except Exception as error:  # noqa: BLE001 - whatever it is fails the test
             errors.append(error)
 
-    drivers = [threading.Thread(target=drive) for _ in range(3)]
-    for driver in drivers:
-        driver.start()
-    for driver in drivers:
-        driver.join()
+    at_once(*[drive] * 3)
     assert errors == []
     with Store(where) as store:
-        assert numbers(store, spec) == expected
+        assert numbers(store, spec) == undisturbed
         assert set(store.unit_states(spec.hash).values()) == {"ok"}
 
 
@@ -239,24 +189,26 @@ def test_a_mended_trial_that_changes_the_best_point_outdates_the_folds(store, mo
     assert len(list(store.rows())) == 7
 
 
+def noting(pool, method):
+    """Return a list that gets the first argument of each call of a method."""
+    noted, original = [], getattr(pool, method)
+    setattr(pool, method, lambda first, *rest: noted.append(first) or original(first, *rest))
+    return noted
+
+
 def test_trials_run_side_by_side_when_the_spec_says_so(store):
     spec = fake_spec("good", trials=4, tuning={"parallel": 4})
-    asked = []
     pool = HerePool(spec)
-    submit = pool.submit
-    pool.submit = lambda task, fingerprint: asked.append(task) or submit(task, fingerprint)
+    asked = noting(pool, "submit")
     run_fake(spec, store, datasets=["a"], pool=pool)
     params = [task.params["x"] for task in asked if task.stage == "trial"]
-    assert len(params) == 4
     assert params == pytest.approx([0.45, 0.46, 0.47, 0.48])  # none knew of another's score
 
 
 def test_tables_are_read_once_and_dropped_when_done_with(store):
     spec = fake_spec("good", "better")
     tables, pool = FakeTables(), HerePool(spec)
-    forgotten = []
-    forget = pool.forget
-    pool.forget = lambda fingerprint: forgotten.append(fingerprint) or forget(fingerprint)
+    forgotten = noting(pool, "forget")
     run_fake(spec, store, tables=tables, pool=pool)
     assert sorted(forgotten) == ["content of a", "content of b"]
     assert sorted(tables.loads) == ["a", "b"]
@@ -279,11 +231,9 @@ def test_the_plan_counts_what_is_left(store):
     assert remainder(plan, store).seconds == 0
 
 
-def test_the_longest_begins_first_and_tables_stay_together():
-    spec = fake_spec("good", "better")
-    infos = FakeTables().infos(["a", "b", "c"])
-    datasets = [unit.dataset for unit in make_plan(spec, infos).units]
-    assert datasets == ["a", "a", "b", "b", "c", "c"]
+def test_the_models_of_a_table_stay_together():
+    units = make_plan(fake_spec("good", "better"), FakeTables().infos([*"abc"])).units
+    assert [unit.dataset for unit in units] == [*"aabbcc"]
 
 
 def test_options_that_the_experiment_does_not_know_are_refused():
@@ -294,32 +244,24 @@ def test_options_that_the_experiment_does_not_know_are_refused():
         make_plan(fake_spec("good"), [])
 
 
-@pytest.mark.parametrize(
-    ("model", "error"),
-    [
-        ("half-a-letter", r"ValueError: caf\udce9 in it"),
-        ("nul", r"ValueError: nul \x00 in it"),
-        ("mutters", "MutterError: (its message fails with RuntimeError)"),
-        ("leaves", "GeneratorExit: "),
-    ],
-)
-def test_whatever_a_model_raises_is_a_failure_like_any_other(where, model, error):
-    spec = fake_spec(model, "good")
+def test_whatever_a_model_raises_or_writes_is_kept_as_every_file_takes_it(where):
+    errors = {
+        "half-a-letter": r"ValueError: caf\udce9 in it",
+        "nul": r"ValueError: nul \x00 in it",
+        "mutters": "MutterError: (its message fails with RuntimeError)",
+        "leaves": "GeneratorExit:",
+    }
+    spec = fake_spec(*errors, "odd-texts", trials=1)
     with Store(where) as store:
         summary = run_fake(spec, store, datasets=["a"])
-        row = failures(store, spec)["a", model, "1"]
-    assert summary.units == {"ok": 1, "failed": 1}
-    assert row["error"] == error.strip()
-    assert error.split(":")[0] in row["traceback"]
-    assert "\x00" not in row["traceback"]
-
-
-def test_odd_texts_of_a_result_are_kept_as_every_file_takes_them(where):
-    spec = fake_spec("odd-texts")
-    with Store(where) as store:
-        assert run_fake(spec, store, datasets=["a"]).units == {"ok": 1}
-        notes = {row["extra"]["note"] for row in store.rows() if row["stage"] == "fold"}
-    assert notes == {r"\x00 and \udce9"}
+        rows = failures(store, spec)
+        notes = {row["extra"].get("note") for row in store.rows() if row["model"] == "odd-texts"}
+    assert summary.units == {"ok": 1, "failed": 4}
+    assert {model: row["error"] for (_, model, _), row in rows.items()} == errors
+    for (_, model, _), row in rows.items():
+        assert errors[model].split(":")[0] in row["traceback"]
+        assert "\x00" not in row["traceback"]
+    assert notes == {None, r"\x00 and \udce9"}  # of a trial, of folds
 
 
 def test_threads_that_warm_up_take_turns(monkeypatch):
@@ -328,16 +270,12 @@ def test_threads_that_warm_up_take_turns(monkeypatch):
     def slow(name, _folders):
         within.append(name)
         most.append(len(within))
-        time.sleep(0.05)
+        time.sleep(0.02)
         within.remove(name)
 
     monkeypatch.setattr(workers, "load_experiment", slow)
     specs = [fake_spec("good").changed(own={f"m{k}": "os:getcwd"}) for k in range(4)]
-    threads = [threading.Thread(target=workers.warm_up, args=(spec,)) for spec in specs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*[partial(workers.warm_up, spec) for spec in specs])
     assert most == [1, 1, 1, 1]
 
 
@@ -358,9 +296,7 @@ def test_a_benchmark_runs_from_spec_to_summary(tmp_path):
 
 def test_tables_are_described_and_cut_down_the_same_every_time():
     spec = bundled("iris", "digits", max_rows=200)
-    seen = []
-    iris, digits = Tables(spec).infos(seen.append)
-    assert sorted(seen) == ["digits", "iris"]
+    iris, digits = Tables(spec).infos()
     assert (iris.n_rows, iris.n_columns, iris.n_classes) == (150, 4, 3)
     assert (digits.n_rows, digits.n_classes) == (200, 10)
     again = Tables(spec)
@@ -419,17 +355,9 @@ def test_there_is_a_worker_for_every_core(monkeypatch):
     assert runner.default_workers() == 3
 
 
-def test_a_session_knows_what_is_left(tmp_path):
-    with Store(tmp_path / "results.sqlite") as store:
-        run_benchmark(bundled("iris"), tmp_path / "results.sqlite", workers=0)
-        left = prepare(bundled("iris", "wine"), store).left
-    assert (left.done, left.measured) == (6, True)
-
-
 def test_no_worker_is_started_when_nothing_is_left(tmp_path, monkeypatch):
-    (tmp_path / "broken").mkdir()
     source = {"source": "sklearn", "datasets": ["iris"]}
-    spec = fake_spec("breaks", folder=tmp_path / "broken", data=source)
+    spec = fake_spec("breaks", folder=tmp_path, data=source)
     path = tmp_path / "results.sqlite"
     assert run_benchmark(spec, path, workers=0).ran["failed"] == 1
     started = []
@@ -473,9 +401,8 @@ def test_a_log_says_when_nobody_is_there_to_work():
     assert said == ["waiting for workers: the cluster has none"] * 2
 
 
-def test_a_large_store_opens_resumes_and_reports_at_once(tmp_path):
-    # The million is in bench/runner.py; here it is the use of the indexes that counts.
-    spec = fake_spec(*(f"m{n}" for n in range(10)), trials=10)
+def test_a_store_uses_its_indexes(tmp_path):
+    spec = fake_spec("good", "better")
     path = tmp_path / "results.sqlite"
     with Store(path) as store:
         run_fake(spec, store)
@@ -502,29 +429,26 @@ def test_a_large_store_opens_resumes_and_reports_at_once(tmp_path):
 
 
 def test_a_scheduler_that_does_not_answer_leaves_no_store_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr(workers, "CONNECT_SECONDS", 1)
-    spec = bundled("iris")
-    new, old = tmp_path / "new.sqlite", tmp_path / "old.sqlite"
-    Store(old).close()
-    for path in (new, old):
+    monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.2)
+    Store(tmp_path / "old.sqlite").close()
+    for name in ("new.sqlite", "old.sqlite"):
         with pytest.raises(CoCoError, match="no Dask scheduler answers"):
-            run_benchmark(spec, path, scheduler="tcp://127.0.0.1:1")
+            run_benchmark(bundled("iris"), tmp_path / name, scheduler="tcp://127.0.0.1:1")
     assert [path.name for path in tmp_path.iterdir()] == ["old.sqlite"]
 
 
 def test_a_run_that_is_broken_off_keeps_its_new_store(tmp_path, monkeypatch):
-    spec = bundled("iris")
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
     monkeypatch.setattr(Progress, "task_ended", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_benchmark(spec, tmp_path / "new.sqlite", workers=0)
+        run_benchmark(bundled("iris"), tmp_path / "new.sqlite", workers=0)
     with Store(tmp_path / "new.sqlite", create=False) as store:
         assert store.runs()[0]["state"] == "stopped"
 
 
-def interrupt(*_):
-    raise KeyboardInterrupt
-
-
+@pytest.mark.cluster
 def test_a_script_without_a_main_guard_is_told_at_once(tmp_path):
     script = tmp_path / "mine.py"
     script.write_text("from cocoloss.benchmark.workers import start_cluster\nstart_cluster(2)\n")

@@ -1,25 +1,25 @@
 import math
 import re
-import shutil
 import sqlite3
 import sys
-import tempfile
 import threading
 import time
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from bench_helpers import FakeTables, fake_spec, numbers, run_fake
+from bench_helpers import FakeTables, at_once, fake_spec, numbers, run_fake
 
-from cocoloss.benchmark.export import export, fold_table, merge, task_table
+from cocoloss.benchmark.export import export, fold_table, merge
 from cocoloss.benchmark.plan import status_of
 from cocoloss.benchmark.store import Database, Store, _went_away, meta, now
 from cocoloss.benchmark.tasks import Environment, Finished, Result, Unit
 from cocoloss.exceptions import CoCoError
-from conftest import Server, find_binaries
+from conftest import find_binaries, running_server
 
 SPEC = fake_spec("good")
 HERE = Environment({"host": "here", "cores": 2}, {"python": "3.11"})
@@ -60,41 +60,33 @@ def test_a_result_is_found_by_its_key(store):
     assert store.environments()[row["environment"]] == HERE
 
 
-def test_a_result_is_never_replaced(store):
-    task = unit_of().task("fold", 0)
-    first = record(store, task)
-    second = record(store, task, finished(Result({"score": 0.9})))
-    assert second == first
-    assert record(store, task, finished(BAD)) == first
-    assert store.find([task.key])[task.key] == first
-
-
-def test_a_failure_gives_way_and_attempts_are_counted(store):
+def test_a_result_is_never_replaced_and_a_failure_gives_way(store):
     task = unit_of().task("fold", 0)
     assert not record(store, task, finished(BAD, traceback="line 1", attempt=2)).ok
     (row,) = store.rows(failed_only=True)
     assert (row["attempt"], row["traceback"], row["error"]) == (2, "line 1", "ValueError: no")
     record(store, task, finished(BAD))
-    assert record(store, task).ok
+    first = record(store, task)
+    assert first.ok
     (row,) = store.rows()
     assert (row["attempt"], row["status"], row["error"], row["traceback"]) == (4, "ok", "", "")
     assert not list(store.rows(failed_only=True))
+    assert record(store, task, finished(Result({"score": 0.9}))) == first
+    assert record(store, task, finished(BAD)) == first
+    assert store.find([task.key])[task.key] == first
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 0.1 + 0.2, 5e-324, 1e308, -0.0])
-def test_every_number_comes_back_as_it_was(store, value):
-    task = unit_of().task("fold", 0)
-    record(store, task, finished(Result({"m": value}, [{"fold": 0, "m": value}])))
+def test_numbers_and_texts_come_back_as_they_were(store):
+    values = [math.nan, math.inf, -math.inf, 0.1 + 0.2, 5e-324, 1e308, -0.0]
+    unit = unit_of("däta / 'set' %")
+    task = unit.task("fold", 0)
+    numbers = {str(value): value for value in values}
+    texts = {"note": 'quotes " and \\ and \u2603', "list": [1, None, True, {"a": []}]}
+    record(store, task, finished(Result(numbers, [{"fold": 0} | numbers], extra=texts)), unit)
     result = store.find([task.key])[task.key]
-    for found in (result.measures["m"], result.rows[0]["m"]):
-        assert repr(found) == repr(value)
-
-
-def test_texts_come_back_as_they_were(store):
-    task = unit_of("däta / 'set' %").task("fold", 0)
-    odd = Result(extra={"note": 'quotes " and \\ and \u2603', "list": [1, None, True, {"a": []}]})
-    record(store, task, finished(odd), unit_of("däta / 'set' %"))
-    assert store.find([task.key])[task.key].extra == odd.extra
+    assert repr(result.measures) == repr(numbers)  # NaN is not equal to itself
+    assert repr(result.rows[0]) == repr({"fold": 0} | numbers)
+    assert result.extra == texts
 
 
 def test_many_keys_are_found_at_once(store):
@@ -115,11 +107,7 @@ def test_writers_at_once_leave_one_row_per_key(where, store):
                 result = Result({"score": float(number)})
                 kept[number][task.key] = record(mine, task, finished(result)).measures["score"]
 
-    writers = [threading.Thread(target=write, args=(n,)) for n in range(4)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
+    at_once(*[partial(write, number) for number in range(4)])
     rows = list(store.rows())
     assert len(rows) == 25
     # Whoever came second was told what the first had found.
@@ -182,12 +170,17 @@ def test_rows_can_be_chosen(store):
     assert counts == dict.fromkeys(kinds, (1, 1.5))
 
 
-def test_runs_are_noted_with_their_spec_and_their_end(store):
+def test_runs_are_noted_with_their_spec_and_their_end(store, monkeypatch):
     store.begin_run("run1", SPEC, HERE)
     store.sign_of_life("run1", {"done": 3})
     (run,) = store.runs()
     assert (run["state"], run["progress"], run["name"]) == ("running", {"done": 3}, "fake")
     assert run["spec"]["models"]["names"] == ["good"]
+    with monkeypatch.context() as later:  # its driver has gone without a word
+        later.setattr("cocoloss.benchmark.plan.now", lambda: now() + timedelta(minutes=5))
+        (status,) = status_of(store)
+    assert status["state"] == "broken"
+    assert status["seconds_since_seen"] >= 300
     store.sign_of_life("run1", {"done": 4}, "finished")
     assert store.runs()[0]["state"] == "finished"
 
@@ -203,14 +196,6 @@ def test_a_store_is_read_without_being_made(where, store):
     assert status["units"] == {"ok": 2, "failed": 0, "open": 0}
 
 
-def test_the_driver_that_has_gone_without_a_word_is_noticed(store, monkeypatch):
-    store.begin_run("run1", SPEC, HERE)
-    monkeypatch.setattr("cocoloss.benchmark.plan.now", lambda: now() + timedelta(minutes=5))
-    (status,) = status_of(store)
-    assert status["state"] == "broken"
-    assert status["seconds_since_seen"] >= 300
-
-
 def test_folds_are_exported_one_per_line(store, tmp_path):
     spec = fake_spec("good", "breaks", folder=tmp_path)
     run_fake(spec, store)
@@ -222,19 +207,6 @@ def test_folds_are_exported_one_per_line(store, tmp_path):
     assert broken["fold"].isna().all()
     assert broken["error"].str.contains("does not converge").all()
     assert len(table) == 12
-
-
-@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
-def test_a_new_store_starts_from_exported_tasks(store, tmp_path, name):
-    spec = fake_spec("good", "breaks", folder=tmp_path)
-    run_fake(spec, store)
-    assert export(store, tmp_path / name, tasks=True) == 24
-    with Store(tmp_path / "new.sqlite") as new:
-        assert merge(new, tmp_path / name) == (0, 24)
-        summary = run_fake(spec, new)
-        assert (sum(summary.ran.values()), summary.known) == (0, 0)  # the units are done
-        assert numbers(new, spec) == numbers(store, spec)
-        assert task_table(new).to_csv() == task_table(store).to_csv()
 
 
 def test_stores_are_merged_and_nothing_is_run_again(store, tmp_path):
@@ -264,112 +236,69 @@ def test_a_merged_result_replaces_a_failure_and_nothing_else(store, tmp_path):
     assert store.find([third.key])[third.key].error == BAD.error
 
 
-def test_only_exported_tasks_can_be_merged(store, tmp_path):
-    run_fake(SPEC, store)
-    export(store, tmp_path / "folds.csv")
-    with pytest.raises(CoCoError, match="export with --tasks"):
-        merge(store, tmp_path / "folds.csv")
-    (tmp_path / "other.csv").write_bytes(b"\x00\xff\x00")
-    with pytest.raises(CoCoError, match=r"other\.csv"):
-        merge(store, tmp_path / "other.csv")
-    with pytest.raises(CoCoError, match="there is no store"):
-        merge(store, tmp_path / "none.sqlite")
-    with pytest.raises(CoCoError, match=r"must end in \.csv or \.parquet"):
-        export(store, tmp_path / "rows.xlsx")
-
-
-def one_line_of(refusal):
-    line = str(refusal.value)
-    assert "\n" not in line
-    return line
-
-
-def test_a_full_disk_stops_with_one_line_and_loses_nothing_that_was_kept(tmp_path, monkeypatch):
-    path = tmp_path / "results.sqlite"
-
-    def nearly_full(connection, _):
-        connection.execute("PRAGMA max_page_count = 40")
-
-    with Store(path) as store:
-        sa.event.listen(store.database.engine, "connect", nearly_full)
-        store.database.engine.dispose()
-        spec = fake_spec(*(f"model{n}" for n in range(9)), trials=20)
-        with pytest.raises(CoCoError) as refusal:
-            run_fake(spec, store)
-    assert "results.sqlite: the disk is full; free some space" in one_line_of(refusal)
-    with Store(path) as store:
-        before = len(list(store.rows()))
-        assert before > 0
-        summary = run_fake(spec, store)
-        assert sum(summary.ran.values()) == 2 * 9 * 23 - before
-
-
-def test_a_read_only_place_is_refused(tmp_path):
-    # /proc takes no files, not even from root.
-    with pytest.raises(CoCoError, match="cannot be opened or made there; choose another place"):
-        Store("/proc/results.sqlite")
-
-
-def test_a_store_that_became_read_only_says_so(tmp_path):
-    with Store(tmp_path / "results.sqlite") as store:
-        with store.database.engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA query_only = ON")
-        with pytest.raises(CoCoError, match="it is read-only; choose another place") as refusal:
-            run_fake(SPEC, store)
-        one_line_of(refusal)
-
-
-def test_what_is_no_store_is_refused(tmp_path):
-    (tmp_path / "text.sqlite").write_text("not a database at all, but a long text" * 50)
-    with pytest.raises(CoCoError, match=r"text\.sqlite: it is no SQLite file"):
-        Store(tmp_path / "text.sqlite")
-    with pytest.raises(CoCoError, match="it is a folder"):
-        Store(tmp_path)
-    with pytest.raises(CoCoError, match="there is no folder"):
-        Store(tmp_path / "none" / "results.sqlite")
-    with pytest.raises(CoCoError, match=r"there is no store .*none"):
-        Store(tmp_path / "none.sqlite", create=False)
-    assert not (tmp_path / "none.sqlite").exists()
-    sqlite3.connect(tmp_path / "other.sqlite").execute("CREATE TABLE cats (name)").close()
-    with pytest.raises(CoCoError, match="holds no benchmark"):
-        Store(tmp_path / "other.sqlite", create=False)
-
-
-def test_a_damaged_file_is_told(tmp_path):
-    path = tmp_path / "results.sqlite"
-    with Store(path) as store:
-        run_fake(SPEC, store)
-    content = bytearray(path.read_bytes())
-    content[4096:] = b"\x5a" * (len(content) - 4096)
-    path.write_bytes(content)
-    with pytest.raises(CoCoError, match="damaged") as refusal, Store(path) as store:
-        run_fake(SPEC, store)
-    one_line_of(refusal)
-
-
-def test_tables_of_another_version_are_refused(where):
-    with Store(where) as store:
-        change = sa.update(meta).values(value="99")
-        store.database.writing(lambda c: c.execute(change))
-    with pytest.raises(CoCoError, match="another version of cocoloss"):
-        Store(where)
-
-
 @pytest.mark.parametrize(
-    ("url", "message"),
+    ("name", "message"),
     [
-        ("postgresql://nobody@127.0.0.1:1/none", "no server answers there"),
-        ("postgresql://nobody@no-such-host.invalid/none", "there is no such host"),
-        ("mysql://me@here/db", "a store is a file or postgresql://"),
-        ("postgresql://me@here:port/db", "no URL of a PostgreSQL database"),
+        ("folds.csv", "export with --tasks"),
+        ("other.csv", r"other\.csv"),
+        ("none.sqlite", "there is no store"),
     ],
 )
-def test_a_server_that_is_not_there_is_told_at_once(url, message):
+def test_only_stores_and_exported_tasks_can_be_merged(tmp_path, name, message):
+    with Store(tmp_path / "results.sqlite") as store:
+        run_fake(SPEC, store)
+        export(store, tmp_path / "folds.csv")
+        (tmp_path / "other.csv").write_bytes(b"\x00\xff\x00")
+        with pytest.raises(CoCoError, match=message):
+            merge(store, tmp_path / name)
+
+
+NO_STORE = {
+    "/proc/results.sqlite": "cannot be opened or made there; choose another place",  # even for root
+    "text.sqlite": r"text\.sqlite: it is no SQLite file",
+    ".": "it is a folder",
+    "none/results.sqlite": "there is no folder",
+    "notes.sqlite": r"holds the tables of another program \(notes\); choose",
+    "mysql://me@here/db": "a store is a file or postgresql://",
+    "postgresql://me@here:port/db": "no URL of a PostgreSQL database",
+    "postgresql://me@127.0.0.1:1/no": r"store postgresql://me@127\.0\.0\.1:1/no: no server",
+    "postgresql://me@no-such-host.invalid/none": "there is no such host",
+}
+
+
+@pytest.fixture
+def not_stores(tmp_path, monkeypatch):
+    """Enter a folder with files that are no stores."""
+    monkeypatch.chdir(tmp_path)
+    Path("text.sqlite").write_text("not a database at all, but a long text" * 50)
+    with closing(sqlite3.connect("notes.sqlite")) as connection:
+        connection.execute("CREATE TABLE notes (text)")
+    return tmp_path
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(("where", "message"), NO_STORE.items(), ids=NO_STORE)
+def test_what_is_no_store_is_told_in_one_line_and_stays_as_it_is(not_stores, where, message):
+    before = contents(not_stores)
     with pytest.raises(CoCoError, match=message) as refusal:
-        Store(url)
-    one_line_of(refusal)
+        Store(where)
+    assert "\n" not in str(refusal.value)
+    assert contents(not_stores) == before
 
 
+def test_what_is_only_read_must_be_there(not_stores):
+    before = contents(not_stores)
+    with pytest.raises(CoCoError, match=r"there is no store none"):
+        Store("none.sqlite", create=False)
+    with pytest.raises(CoCoError, match="holds no benchmark"):
+        Store("notes.sqlite", create=False)
+    assert contents(not_stores) == before
+
+
+@pytest.mark.cluster
 def test_a_database_that_is_not_there_is_told(postgresql_server):
     url = re.sub(r"/postgres(\?|$)", r"/no_such_database\1", postgresql_server)
     with pytest.raises(CoCoError, match="there is no such database"):
@@ -379,7 +308,53 @@ def test_a_database_that_is_not_there_is_told(postgresql_server):
 def test_the_password_is_not_shown():
     with pytest.raises(CoCoError, match="store") as refusal:
         Store("postgresql://me:secret@127.0.0.1:1/db")
-    assert "secret" not in one_line_of(refusal)
+    assert "secret" not in str(refusal.value)
+
+
+def test_a_full_disk_stops_with_one_line_and_loses_nothing_that_was_kept(tmp_path):
+    path = tmp_path / "results.sqlite"
+
+    def nearly_full(connection, _):
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages + 6}")
+
+    spec = fake_spec("good", "better", "best", trials=12)
+    with Store(path) as store:
+        sa.event.listen(store.database.engine, "connect", nearly_full)
+        store.database.engine.dispose()
+        with pytest.raises(CoCoError, match=r"results\.sqlite: the disk is full; free some space"):
+            run_fake(spec, store)
+    with Store(path) as store:
+        before = len(list(store.rows()))
+        assert before > 0
+        assert sum(run_fake(spec, store).ran.values()) == 2 * 3 * 15 - before
+
+
+def test_a_store_that_became_read_only_says_so(tmp_path):
+    with Store(tmp_path / "results.sqlite") as store:
+        with store.database.engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA query_only = ON")
+        with pytest.raises(CoCoError, match="it is read-only; choose another place"):
+            run_fake(SPEC, store)
+
+
+def test_a_damaged_file_is_told(tmp_path):
+    path = tmp_path / "results.sqlite"
+    with Store(path) as store:
+        run_fake(SPEC, store)
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\x5a" * (len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(CoCoError, match="damaged"), Store(path) as store:
+        run_fake(SPEC, store)
+
+
+def test_tables_of_another_version_are_refused(where):
+    with Store(where) as store:
+        change = sa.update(meta).values(value="99")
+        store.database.writing(lambda c: c.execute(change))
+    with pytest.raises(CoCoError, match="another version of cocoloss"):
+        Store(where)
 
 
 def test_without_psycopg_the_way_out_is_named(monkeypatch):
@@ -399,11 +374,7 @@ def test_many_may_make_the_same_store_at_once(where):
         except CoCoError as error:
             refusals.append(error)
 
-    makers = [threading.Thread(target=make) for _ in range(8)]
-    for maker in makers:
-        maker.start()
-    for maker in makers:
-        maker.join()
+    at_once(*[make] * 8)
     assert refusals == []
     with Store(where) as store:
         assert store.runs() == []
@@ -422,59 +393,36 @@ def test_a_store_is_read_from_a_read_only_disk(tmp_path):
     reader.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def own_server():
-    """Give a server that a test may stop and crash."""
+    """Give a server that tests may stop and crash."""
     binaries = find_binaries()
     if binaries is None:
         pytest.skip("no PostgreSQL binaries here")
-    folder = Path(tempfile.mkdtemp(prefix="cocoloss-pg-"))
-    server = Server(binaries, folder)
-    server.make()
-    server.start()
-    yield server
+    with running_server(binaries) as server:
+        yield server
+
+
+@contextmanager
+def away_for_a_moment(server):
     server.stop()
-    shutil.rmtree(folder)
+    back = threading.Timer(0.3, server.start)
+    back.start()
+    yield
+    back.join()
 
 
 @pytest.mark.cluster
 def test_a_server_that_is_restarted_costs_nothing(own_server):
     with Store(own_server.url) as store:
         run_fake(SPEC, store, datasets=["a"])
-        own_server.stop()
-        back = threading.Timer(0.7, own_server.start)
-        back.start()
-        summary = run_fake(SPEC, store, datasets=["a", "b"])
-        back.join()
-        assert summary.ran["ok"] == 6
-        own_server.stop()
-        back = threading.Timer(0.7, own_server.start)
-        back.start()
-        assert len(list(store.rows())) == 12
-        back.join()
+        with away_for_a_moment(own_server):
+            assert run_fake(SPEC, store, datasets=["a", "b"]).ran["ok"] == 6
+        with away_for_a_moment(own_server):
+            assert len(list(store.rows(spec_hash=SPEC.hash))) == 12
 
 
-def test_a_server_is_called_as_the_user_wrote_it():
-    told = r"the store postgresql://me@127\.0\.0\.1:1/none: no server"
-    with pytest.raises(CoCoError, match=told):
-        Database("postgresql://me@127.0.0.1:1/none", create=False)
-
-
-def foreign_file(path):
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE notes (text)")
-    connection.close()
-    return path.read_bytes()
-
-
-def test_the_database_of_another_program_stays_as_it_is(tmp_path):
-    before = foreign_file(tmp_path / "notes.sqlite")
-    with pytest.raises(CoCoError, match=r"holds the tables of another program \(notes\); choose"):
-        Store(tmp_path / "notes.sqlite")
-    assert (tmp_path / "notes.sqlite").read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.sqlite"]
-
-
+@pytest.mark.cluster
 def test_tables_of_another_program_on_a_server_are_not_ours(postgresql_url):
     engine = sa.create_engine(postgresql_url.replace("postgresql:", "postgresql+psycopg:", 1))
     with engine.begin() as connection:
@@ -487,21 +435,19 @@ def test_tables_of_another_program_on_a_server_are_not_ours(postgresql_url):
         Store(postgresql_url)
 
 
-def refused(state, words="as a server says it"):
-    """Return an error as SQLAlchemy hands it on; without a state if nobody answered."""
+@pytest.mark.parametrize(
+    ("states", "gone"),
+    [
+        (["57P01", "57P02", "57P03", "08000", "08006", None], True),
+        (["53100", "42501", "40001"], False),
+    ],
+)
+def test_a_server_that_restarts_is_told_from_one_that_refuses_by_its_state(states, gone):
     psycopg = pytest.importorskip("psycopg")
-    kind = psycopg.errors.lookup(state) if state else psycopg.OperationalError
-    return sa.exc.OperationalError("SELECT 1", {}, kind(words))
-
-
-@pytest.mark.parametrize("state", ["57P01", "57P02", "57P03", "08000", "08006", None])
-def test_a_server_that_restarts_is_known_by_its_state(state):
-    assert _went_away(refused(state, "the database system is in recovery mode"))
-
-
-@pytest.mark.parametrize("state", ["53100", "42501", "40001"])
-def test_a_server_that_refuses_has_not_gone(state):
-    assert not _went_away(refused(state, "Connection refused, says the disk"))
+    for state in states:  # none if nobody answered
+        kind = psycopg.errors.lookup(state) if state else psycopg.OperationalError
+        error = sa.exc.OperationalError("SELECT 1", {}, kind("Connection refused, says the disk"))
+        assert _went_away(error) == gone, state
 
 
 @pytest.mark.cluster
@@ -509,7 +455,7 @@ def test_a_server_that_crashes_again_and_again_is_waited_for(own_server):
     spec = fake_spec("good", trials=30, sleep=0.02)
     with Store(own_server.url) as store:
         crashes = threading.Thread(
-            target=lambda: [(time.sleep(0.4), own_server.crash()) for _ in range(3)]
+            target=lambda: [(time.sleep(0.2), own_server.crash()) for _ in range(3)]
         )
         crashes.start()
         summary = run_fake(spec, store, datasets=["a", "b"])

@@ -44,13 +44,9 @@ def test_two_tasks_have_the_same_key_only_if_they_are_the_same(one, other):
 
 
 @given(TASKS)
-def test_the_key_tells_people_what_it_is(task):
+def test_the_key_tells_people_what_it_is_and_that_of_a_trial_has_no_point(task):
     assert f"/{task.stage}/" in task.key
     assert task.key.count("/") == 4 + (task.part.count("/") + 1 if task.part else 0)
-
-
-@given(TASKS)
-def test_a_trial_is_found_by_its_number_alone(task):
     number = replace(task, params_in_key=False)
     assert number.key == replace(number, params={"x": 7}).key
 
@@ -85,17 +81,8 @@ def test_digests_do_not_care_for_order_or_for_numpy():
     assert digest_of({"a": 1, "b": [0.5]}) == digest_of({"b": (np.float64(0.5),), "a": np.int8(1)})
     assert digest_of(1) != digest_of(1.5)
     assert seed_of("a", "b") != seed_of("ab")
-
-
-def test_what_cannot_be_named_is_refused():
     with pytest.raises(CoCoError, match="numbers, texts, lists and dicts"):
         digest_of({"model": object()})
-
-
-def test_the_versions_name_the_source():
-    versions = environment().versions
-    assert versions["cocoloss"] == cocoloss.__version__
-    assert versions[SOURCE] == source_digest(Path(cocoloss.__file__).parent)
 
 
 def test_the_same_files_elsewhere_are_the_same_source(tmp_path):
@@ -108,10 +95,10 @@ def test_the_same_files_elsewhere_are_the_same_source(tmp_path):
     assert source_digest(tmp_path / "one") == source_digest(tmp_path / "two")
     (tmp_path / "two" / "a.py").rename(tmp_path / "two" / "c.py")
     assert source_digest(tmp_path / "one") != source_digest(tmp_path / "two")
-
-
-def test_without_files_there_is_no_digest(tmp_path):
     assert source_digest(tmp_path / "package.zip" / "package") == ""
+    versions = environment().versions
+    assert versions["cocoloss"] == cocoloss.__version__
+    assert versions[SOURCE] == source_digest(Path(cocoloss.__file__).parent)
 
 
 NUMBERS = st.floats() | st.integers(-(2**60), 2**60) | st.booleans() | st.none()
