@@ -409,3 +409,14 @@ def test_every_step_has_a_kernel_on_apple_chips(make, form):
         one_step(loss, h, y, w)
     assert used
     assert not used & {"aten.take", "aten.put", "aten.histc", "aten.linalg_eigh"}
+
+
+@pytest.mark.parametrize("size", [2.5, -3, True, "8"])
+def test_terms_are_counted_for_whole_batches_only(make, size):
+    assert make().n_terms(0) == 0
+    with pytest.raises(CoCoError, match="batch_size must be"):
+        make().n_terms(size)
+
+
+def test_samplewise_losses_count_samples():
+    assert DotRegressionLoss(C, Q).n_terms(64) == CrossEntropyLoss(C, Q).n_terms(64) == 64

@@ -119,6 +119,10 @@ class EmbeddingLoss(nn.Module, ABC):
     def evaluate(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return values (K,) and gradients (K, n, q) of a batch that is known to be sound."""
 
+    @abstractmethod
+    def n_terms(self, batch_size: int) -> int:
+        """Return how many terms the loss sums over a batch: the paper's measure of effort."""
+
     def __getstate__(self) -> dict[str, Any]:
         # The tensors made of constants are made again: a pickle need not carry them.
         return self.__dict__ | {"_constants": {}}

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from cocoloss._checks import check_option, check_priors
+from cocoloss._checks import check_integer, check_option, check_priors
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import SIMILARITIES, validate_similarity
 from cocoloss.geometry import similarity as named_similarity
@@ -120,6 +120,10 @@ class CoCoLoss(EmbeddingLoss):
             terms = moments.pair_terms(summary, self._targets(summary.means))
             factor, _ = self._factors(summary.count)
             return Components(*(drop_model_axis(factor * term, embeddings) for term in terms))
+
+    def n_terms(self, batch_size: int) -> int:
+        """Return the number of ordered pairs, samples with themselves included."""
+        return check_integer(batch_size, "batch_size", minimum=0) ** 2
 
     def extra_repr(self) -> str:
         """Say what ``print(loss)`` shows."""

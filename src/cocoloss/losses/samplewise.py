@@ -77,6 +77,10 @@ class SamplewiseLoss(EmbeddingLoss):
     def terms_and_grad(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the unweighted terms (K, n) and their gradients (K, n, q) in closed form."""
 
+    def n_terms(self, batch_size: int) -> int:
+        """Return one term per sample."""
+        return check_integer(batch_size, "batch_size", minimum=0)
+
     def total(self, batch: Batch) -> Tensor:
         """Return the weighted sum of this rank's terms, (K,), differentiably."""
         return self._weighted_sum(self.terms(batch), batch)

@@ -24,7 +24,7 @@ class _Part(NamedTuple):
     """Moments on their way into an accumulator."""
 
     classes: list[Any]
-    n_samples: int
+    counts: NDArray[np.integer[Any]]  # (C,)
     masses: NDArray[np.float64]  # (C,)
     means: NDArray[np.float64]  # (C, q), rounded
     rests: NDArray[np.float64]  # (C, q), what the rounding left
@@ -38,11 +38,6 @@ class ClassMoments:
     :meth:`merge`. Chunk sizes, order and grouping do not change the result beyond rounding,
     and a large common offset of the embeddings costs no digits. Memory is one mean per class
     and one q x q matrix, whatever the number of rows.
-
-    Attributes
-    ----------
-    n_samples : int
-        Rows seen so far. A row of weight zero counts as not seen.
 
     Notes
     -----
@@ -73,7 +68,7 @@ class ClassMoments:
     def __init__(self) -> None:
         # Class -> row of the arrays below, in order of discovery: a new class appends a row.
         self._index: dict[Any, int] = {}
-        self.n_samples = 0
+        self._counts = np.zeros(0, dtype=np.int64)  # (C,)
         self._masses = np.zeros(0)  # (C,)
         # A mean is the sum of two numbers, the second one what rounding took from the first:
         # differences of means, on which merging and Sigma_B rest, then keep their digits however
@@ -127,7 +122,7 @@ class ClassMoments:
         deviations -= np.take(rests, codes, axis=0, out=of_class, mode="clip")  # clip: in place
         deviations *= np.sqrt(weights)[:, None]
         scatter = deviations.T @ deviations
-        self._absorb(_Part(classes, len(rows), masses, means, rests, scatter))
+        self._absorb(_Part(classes, np.bincount(codes), masses, means, rests, scatter))
         return self
 
     def merge(self, other: "ClassMoments") -> Self:
@@ -143,11 +138,21 @@ class ClassMoments:
             self._absorb(part)
         return self
 
+    def __add__(self, other: "ClassMoments") -> "ClassMoments":
+        if not isinstance(other, ClassMoments):
+            return NotImplemented
+        return ClassMoments().merge(self).merge(other)
+
     def __repr__(self) -> str:
         return (
             f"ClassMoments(n_samples={self.n_samples}, n_classes={len(self._index)}, "
             f"embedding_dim={self._means.shape[1]})"
         )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows seen so far; a row of weight zero counts as not seen."""
+        return int(self._counts.sum())
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -157,6 +162,11 @@ class ClassMoments:
         if isinstance(labels[0], bool | int | float | str):
             return np.asarray(labels)
         return np.fromiter(labels, dtype=object, count=len(labels))  # a tuple is one label
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Rows per class, of shape (C,)."""
+        return self._counts[self._order()]
 
     @property
     def masses(self) -> NDArray[np.float64]:
@@ -206,7 +216,7 @@ class ClassMoments:
 
     def _as_part(self) -> _Part:
         return _Part(
-            list(self._index), self.n_samples, self._masses, self._means, self._rests, self._scatter
+            list(self._index), self._counts, self._masses, self._means, self._rests, self._scatter
         )
 
     def _absorb(self, part: _Part) -> None:
@@ -227,7 +237,7 @@ class ClassMoments:
         self._means[rows] = np.where(is_new, part.means, own + step)
         self._rests[rows] = np.where(is_new, part.rests, _rounding_of_sum(own, step))
         self._masses[rows] = after
-        self.n_samples += part.n_samples
+        self._counts[rows] += part.counts
         delta *= np.sqrt(before * share)[:, None]
         self._scatter = self._scatter + part.scatter + delta.T @ delta
 
@@ -243,6 +253,7 @@ class ClassMoments:
                     f"{[*self._index, *new][0]!r}; give labels of one kind in every chunk"
                 ) from error
             self._index.update(zip(new, count(len(self._index)), strict=False))
+            self._counts = np.append(self._counts, np.zeros(len(new), dtype=np.int64))
             self._masses = np.append(self._masses, np.zeros(len(new)))
             room = np.zeros((len(new), embedding_dim))
             self._means = np.vstack([self._means.reshape(-1, embedding_dim), room])
