@@ -101,9 +101,8 @@ def compare(
         raise CoCoError("--fold-test is for --ranking folds; add that, or leave it out")
     if out is not None:
         _check_out(out)
-    scores = as_scores(
-        read_table(file, **how), score, dataset=dataset, model_column=model_column, models=models
-    )
+    frame = read_table(file, **how)
+    scores = as_scores(frame, score=score, dataset=dataset, model=model_column, models=models)
     comparison = compare_models(
         scores,
         higher_is_better=higher,
