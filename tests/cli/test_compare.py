@@ -172,8 +172,7 @@ FAULTS = [
     (
         "wide",
         lambda t: t.assign(notes="good"),
-        "column 'notes' holds 'good' and no score at all; leave the column out, or name the others "
-        "with --models",
+        "'notes' holds 'good' and no score at all; leave the column out, or name the others with",
     ),
     ("wide", lambda t: pd.concat([t, t.iloc[[2]]]), "must differ, but these come twice: 'table 2'"),
     ("wide", lambda t: with_cell(t, 2, "dataset", None), "row 3 has nothing in the column 'datase"),
