@@ -38,7 +38,7 @@ from cocoloss.report import (
     bench_rankings,
 )
 from cocoloss.report.document import Block, Items, Picture, Text, flat
-from cocoloss.report.markdown import block_as_markdown
+from cocoloss.report.markup import block_as_markdown
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "results.md"

@@ -16,9 +16,8 @@ from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.rankings import rank
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import Result
-from cocoloss.report.document import Items
-from cocoloss.report.markdown import block_as_markdown
-from cocoloss.report.text import MISSING
+from cocoloss.report.document import MISSING, Items
+from cocoloss.report.markup import block_as_markdown
 from synthetic_store import begin, fill_accuracy, infos_of, make_spec, put
 
 ROOT = Path(__file__).parents[1]

@@ -8,8 +8,7 @@ import pytest
 from cocoloss.benchmark.analysis import analyse
 from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.store import Store
-from cocoloss.report.document import Grid, Picture
-from cocoloss.report.text import MISSING
+from cocoloss.report.document import MISSING, Grid, Picture
 from synthetic_store import fill_accuracy, infos_of, make_spec
 
 MODELS = ["coco-plain", "coco-balanced", "coco-s1"]

@@ -23,8 +23,7 @@ from cocoloss.report.bench_sections import (
     measures_grid,
     missing_blocks,
 )
-from cocoloss.report.document import Heading, Text
-from cocoloss.report.text import MISSING
+from cocoloss.report.document import MISSING, Heading, Text
 from synthetic_store import PAPER, analyse, begin, fill_accuracy, infos_of, make_spec, put
 
 imbalance = load_experiment("imbalance", [PAPER])

@@ -6,7 +6,7 @@ from browser import CONTRASTS
 from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.store import Store
 from cocoloss.report.bench_report import as_page
-from cocoloss.report.text import MISSING, significant
+from cocoloss.report.document import MISSING, significant
 from synthetic_store import (
     SKILLS,
     analyse,

@@ -17,9 +17,7 @@ from cocoloss.cli.compare import as_scores
 from cocoloss.exceptions import CoCoError
 from cocoloss.report import bench_report
 from cocoloss.report.bench_report import write_bench_report
-from cocoloss.report.latex import as_latex
-from cocoloss.report.latex import escape as latex_escape
-from cocoloss.report.markdown import as_markdown
+from cocoloss.report.markup import as_latex, as_markdown, escape_latex
 from cocoloss.stats import compare
 from synthetic_store import (
     PAPER,
@@ -150,12 +148,12 @@ def test_latex_is_balanced_and_escaped(folder):
 
 @pytest.mark.parametrize("text", ["a_b", "50%", "$x$", "{a}", "#&", "~^", "a\\b", "<|>"])
 def test_latex_escapes_what_it_would_not_print(text):
-    assert not re.search(r"(?<![\\])[%$#&_~^<>|]", latex_escape(text))
+    assert not re.search(r"(?<![\\])[%$#&_~^<>|]", escape_latex(text))
 
 
 @pytest.mark.parametrize("text", ["10⁻⁵", "χ² = 3.1×10⁻¹²", "x⁰¹"])  # noqa: RUF001 - as shown
 def test_latex_raises_a_whole_run_at_once(text):
-    assert not re.search(r"\^\{[^}]*\}\^|superscript\{[^}]*\}\\textsuperscript", latex_escape(text))
+    assert not re.search(r"\^\{[^}]*\}\^|superscript\{[^}]*\}\\textsuperscript", escape_latex(text))
 
 
 def there_is_latex():

@@ -10,6 +10,7 @@ from cocoloss.benchmark.leads import BINS, Leads
 from cocoloss.benchmark.rankings import ALPHA, ROPE, NotRanked, PrintedRanks, Ranking
 from cocoloss.report.cd_diagram import cd_diagram, diagram_label, diagram_note
 from cocoloss.report.document import (
+    MISSING,
     Block,
     Cell,
     Folded,
@@ -23,10 +24,11 @@ from cocoloss.report.document import (
     fixed,
     number_of,
     p_value,
+    percent,
     signed,
+    significant,
     stand_out,
 )
-from cocoloss.report.text import MISSING, percent, significant
 from cocoloss.stats import Comparison
 
 MEASURES = {
@@ -66,12 +68,6 @@ def ranking_blocks(ranking: Ranking | NotRanked, prefix: str) -> list[Block]:
 def in_words(ranking: Ranking) -> str:
     """Say who is best, whether anything differs, and what cannot be told apart."""
     comparison = ranking.comparison
-    best = comparison.models[0]
-    alone = not any(best in clique for clique in comparison.cliques)
-    peers = sorted(
-        {m for clique in comparison.cliques if best in clique for m in clique if m != best},
-        key=comparison.models.index,
-    )
     if all_tied(comparison):
         return (
             f"No model is significantly better than another on any of the {comparison.n_datasets} "
@@ -80,12 +76,13 @@ def in_words(ranking: Ranking) -> str:
         )
     ranks = comparison.average_ranks
     first = [model for model in comparison.models if ranks[model] == ranks.iloc[0]]
+    peers = {m for clique in comparison.cliques if comparison.models[0] in clique for m in clique}
+    others = [model for model in comparison.models if model in peers and model not in first]
     said = f"{_listed(first)} {'has' if len(first) == 1 else 'share'} the best average rank, "
     said += (
         f"{ranks.iloc[0]:.2f} of {comparison.n_models} models on {comparison.n_datasets} datasets"
     )
-    others = [model for model in peers if model not in first]
-    if alone:
+    if not peers:
         said += ", and differs significantly from all others."
     else:
         said += f", and cannot be told apart from {_listed(others)}." if others else "."

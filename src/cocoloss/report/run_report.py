@@ -19,9 +19,9 @@ from cocoloss.files import write_whole
 from cocoloss.json_text import json_value
 from cocoloss.recording import RunRecord
 from cocoloss.recording.record import rounded
+from cocoloss.report.document import visible
 from cocoloss.report.projection import Projection, project
 from cocoloss.report.templates import render
-from cocoloss.report.text import visible
 
 STYLES = ("page.css", "run.css")
 SCRIPTS = (

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from cocoloss._checks import counted
-from cocoloss.report.text import percent, significant, visible
+from cocoloss.report.document import percent, significant, visible
 
 
 @cache
