@@ -348,21 +348,11 @@ class _Drawing:
         return float(width) / MEASURED + 0.06
 
     def _text(
-        self,
-        axes: Any,
-        x: float,
-        y: float,
-        text: str,
-        *,
-        ha: str = "center",
-        small: bool = False,
-        gid: str | None = None,
+        self, axes: Any, x: float, y: float, text: str, *, small: bool = False, **style: Any
     ) -> None:
         axes.text(
             *(x, y, text),
-            ha=ha,
-            va="center",
-            gid=gid,
+            **{"ha": "center", "va": "center", **style},
             color=GREY if small else "black",
             fontproperties=self.small if small else self.font,
             parse_math=False,  # a dollar in a name is a dollar

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from cocoloss._checks import counted
 from cocoloss.files import write_whole
@@ -88,7 +89,8 @@ def write_run_report(record: RunRecord, path: str | os.PathLike[str]) -> Path:
 
 def run_report(record: RunRecord) -> str:
     """Return the report of a run as HTML."""
-    view = project(record)
+    with threadpool_limits(1, user_api="blas"):  # small products: threads only cost
+        view = project(record)
     on = f" on {record.data_name}" if record.data_name else ""
     several = record.n_members > 1
     return render(
