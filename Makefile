@@ -55,12 +55,10 @@ bench-realmlp: ## measure beside pytabkit's RealMLP, in .venv-realmlp (several m
 	.venv-realmlp/bin/pip install --quiet --disable-pip-version-check pytabkit rich --editable .
 	.venv-realmlp/bin/python bench/realmlp.py
 
-results: install ## make docs/results.md and its pictures again from the rows in results/
+results: install ## make docs/results.md and the pages of experiments again from the rows in results/
 	rm -f build/results.sqlite
-	mkdir -p build
-	$(BIN)/cocoloss bench merge results/*.parquet --into build/results.sqlite
-	$(BIN)/cocoloss bench report build/results.sqlite --out build/results
 	$(BIN)/python results/page.py
+	$(BIN)/cocoloss bench report build/results.sqlite --out build/results --experiments paper
 
 picture: install ## draw the README's picture
 	$(BIN)/python examples/02_collapse.py --out docs/images/gallery/02_collapse.png

@@ -1,79 +1,82 @@
-"""Fill docs/results.md with the numbers of the rows in this folder, and draw its pictures.
+"""Make docs/results.md, the pages in docs/results/ and their pictures from the rows in this folder.
 
     make results                        (or: python results/page.py)
-    python results/page.py --check      says whether the page has the numbers of the rows
+    python results/page.py --check      says whether the pages are what the rows make of them
     python results/page.py --list       names everything that a page can show
 
-What stands in the page between `<!-- NAME -->` and `<!-- end -->` is written by this command; all
-else is written by hand. The tables and pictures are those of `cocoloss bench report`.
+The pages are templates in `pages/`. What they show are tables and pictures of `cocoloss bench
+report`, and numbers that are read off these tables: no number is written by hand.
 """
 
 import argparse
-import re
+import json
+import os
+import statistics
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from cocoloss.benchmark.convergence_analysis import ConvergenceAnalysis
-from cocoloss.benchmark.evolution_analysis import EvolutionAnalysis
-from cocoloss.benchmark.imbalance_analysis import Gains
-from cocoloss.report.bench_about import missing_blocks
-from noise import noise_grid
-from shortcuts import epochs_grid, optimism_grid, tuning_grid
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from cocoloss.benchmark.analysis import AccuracyAnalysis, Analysis, analyse
+from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.export import merge
 from cocoloss.benchmark.findings import Findings, read_findings
 from cocoloss.benchmark.rankings import Ranking
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import FAILED, OK, OPEN, TIMEOUT
 from cocoloss.files import write_whole
-from cocoloss.report import (
-    bench_accuracy,
-    bench_convergence,
-    bench_evolution,
-    bench_imbalance,
-    bench_leads,
-    bench_rankings,
-)
-from cocoloss.report.document import Block, Items, Picture, Text, flat
+from cocoloss.report import bench_rankings
+from cocoloss.report.bench_report import analyse
+from cocoloss.report.bench_sections import measures_grid
+from cocoloss.report.document import Block, Grid, Items, Picture, Text
+from cocoloss.report.figures import figure_bytes
 from cocoloss.report.markup import block_as_markdown
+from comparisons import epochs_grid, noise_grid, optimism_grid, tuning_grid, untuned_grids
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "results.md"
-PICTURES = PAGE.parent / "images" / "results"
+ROOT = HERE.parent
+DOCS = ROOT / "docs"
+PICTURES = DOCS / "images" / "results"
+PAPER = ROOT / "paper"
+STORE = ROOT / "build" / "results.sqlite"
 WRONG = {FAILED: "failed", TIMEOUT: "took too long"}
-PLACE = re.compile(r"<!-- (?!end)(\S+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
 
-def parts_of(findings: Findings, analysis: Analysis) -> Iterator[tuple[str, Block]]:
+def parts_of(findings: Findings, analysis: Any) -> Iterator[tuple[str, Block]]:
     """Yield everything that can be shown of a benchmark, with its name."""
     name = findings.name
     yield f"{name}/about", Text(said_of(findings))
-    for number, block in enumerate(flat(tuple(missing_blocks(findings)))):
-        yield f"{name}/missing/{number}", block
-    if isinstance(analysis, ConvergenceAnalysis):
+    kind: Any = load_experiment(findings.kind, [PAPER])
+    if findings.kind == "convergence":
         for head in analysis.heads:
-            yield f"{name}/{head}/ranks", bench_convergence.rank_grid(analysis, head)
-            by_mean = bench_convergence.rank_grid(analysis, head, by_mean=True)
-            yield f"{name}/{head}/ranks-by-mean", by_mean
-            yield f"{name}/{head}/means", bench_convergence.mean_grid(analysis, head)
-            yield f"{name}/{head}/curves", bench_convergence.curves(analysis, head, name)
-    elif isinstance(analysis, EvolutionAnalysis):
+            yield f"{name}/{head}/ranks", kind.rank_grid(analysis, head)
+            yield f"{name}/{head}/ranks-by-mean", kind.rank_grid(analysis, head, by_mean=True)
+            yield f"{name}/{head}/means", kind.mean_grid(analysis, head)
+            yield f"{name}/{head}/curves", kind.curves(analysis, head, name)
+    elif findings.kind == "evolution":
         for run in analysis.runs:
             where = f"{name}/{run.dataset}/{run.model}"
-            yield f"{where}/panels", bench_evolution.panels(run, name)
-            yield f"{where}/measures", bench_evolution.measures_grid(run)
+            yield f"{where}/panels", kind.panels(run, name)
+            yield f"{where}/measures", kind.measures_grid(run)
     else:
         yield from parts_of_accuracy(name, analysis)
+        for gains in getattr(analysis, "gains", ()):
+            where = f"{name}/{gains.measure}"
+            if gains.paper is not None:
+                yield f"{where}/scatter", kind.scatter(gains.paper, name)
+                yield f"{where}/trend", kind.trend_grid(gains.paper)
+            yield f"{where}/slopes", kind.slopes_grid(gains)
+            yield f"{where}/gains", kind.gains_grid(gains)
         optimism = optimism_grid(findings)
         if optimism is not None:
             yield f"{name}/optimism", optimism
 
 
-def parts_of_accuracy(name: str, analysis: AccuracyAnalysis) -> Iterator[tuple[str, Block]]:
-    """Yield what can be shown of an accuracy or an imbalance experiment."""
+def parts_of_accuracy(name: str, analysis: Any) -> Iterator[tuple[str, Block]]:
+    """Yield what can be shown of the ranks of models."""
     for ranking in (*analysis.rankings, *analysis.dispersity):
         where = f"{name}/{ranking.name}"
         if not isinstance(ranking, Ranking):
@@ -81,37 +84,19 @@ def parts_of_accuracy(name: str, analysis: AccuracyAnalysis) -> Iterator[tuple[s
             continue
         yield f"{where}/words", Text(bench_rankings.in_words(ranking))
         yield f"{where}/ranks", bench_rankings.ranks_grid(ranking)
-        reference = bench_rankings.reference_grid(ranking)
-        if reference is not None:
-            yield f"{where}/reference", reference
+        yield f"{where}/reference", bench_rankings.reference_grid(ranking)
         for picture in bench_rankings.diagrams(ranking, name):
             which = picture.name.removeprefix(f"{name}-{ranking.name}").lstrip("-")
             yield f"{where}/{which or 'diagram'}", picture
         if ranking.notes:
             yield f"{where}/notes", Items(ranking.notes)
-    for ranking in analysis.rankings:
-        if isinstance(ranking, Ranking) and analysis.leads is not None:
-            models = list(ranking.comparison.average_ranks.index)
-            leads = analysis.leads.among(models, ranking.reference)
-            where = f"{name}/{ranking.name}"
-            yield f"{where}/wins", bench_leads.wins_grid(leads)
-            yield f"{where}/tendencies", bench_leads.tendencies_grid(leads)
+        if ranking.name == "paper" and analysis.leads is not None:
+            leads = analysis.leads.among(ranking.comparison.models, ranking.reference)
+            yield f"{where}/wins", bench_rankings.wins_grid(leads)
+            yield f"{where}/tendencies", bench_rankings.tendencies_grid(leads)
             for other in leads.others:
-                yield f"{where}/extremes/{other}", bench_leads.extremes_grid(leads, other)
-    yield f"{name}/measures", bench_accuracy.measures_grid(analysis)
-    yield from parts_of_gains(name, analysis.gains)
-
-
-def parts_of_gains(name: str, measures: Iterable[Gains]) -> Iterator[tuple[str, Block]]:
-    """Yield what weighing the classes gains, measure by measure."""
-    for gains in measures:
-        where = f"{name}/{gains.measure}"
-        if gains.paper is not None:
-            yield f"{where}/scatter", bench_imbalance.scatter(gains.paper, name)
-            yield f"{where}/trend", bench_imbalance.trend_grid(gains.paper)
-        if gains.trends:
-            yield f"{where}/slopes", bench_imbalance.slopes_grid(gains)
-        yield f"{where}/gains", bench_imbalance.gains_grid(gains)
+                yield f"{where}/extremes/{other}", bench_rankings.extremes_grid(leads, other)
+    yield f"{name}/measures", measures_grid(analysis)
 
 
 def parts_of_several(found: Mapping[str, Findings]) -> dict[str, Block]:
@@ -153,62 +138,178 @@ def said_of(findings: Findings) -> str:
     )
 
 
-def filled(page: str, parts: dict[str, Block]) -> tuple[str, list[Picture]]:
-    """Return the page with every place filled, and the pictures that it shows."""
-    pictures: list[Picture] = []
+@dataclass(frozen=True)
+class Numbers:
+    """What sentences say: numbers that are read off the tables."""
 
-    def fill(match: re.Match[str]) -> str:
-        name = match[1]
-        if name not in parts:
-            raise SystemExit(f"{PAGE.name} asks for {name}; there are {', '.join(parts)}")
-        block = parts[name]
-        if isinstance(block, Picture):
-            pictures.append(block)
-        text = block_as_markdown(block, PICTURES.relative_to(PAGE.parent).as_posix())
-        return f"<!-- {name} -->\n{text}\n<!-- end -->"
+    parts: Mapping[str, Block]
 
-    return PLACE.sub(fill, page), pictures
+    @cached_property
+    def tables(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Every table as {part: {first cell: {heading: cell}}}."""
+        return {
+            name: {
+                row[0].text: dict(zip(grid.columns[1:], row[1:], strict=True)) for row in grid.rows
+            }
+            for name, grid in self.parts.items()
+            if isinstance(grid, Grid)
+        }
+
+    def cell(self, part: str, row: str, column: str) -> str:
+        """Return a cell as it reads."""
+        return str(self.tables[part][row][column].text)
+
+    def value(self, part: str, row: str, column: str) -> float:
+        """Return the number of a cell."""
+        return float(self.tables[part][row][column].value)
+
+    def score(self, model: str, measure: str = "balanced accuracy") -> str:
+        """Return the mean of a measure over the 66 tables."""
+        return f"{self.value('accuracy-lite/measures', model, measure):.3f}"
+
+    def lead(self, model: str, other: str, digits: int = 1) -> str:
+        """Return by how many points the mean of a model is better than that of another."""
+        ours, theirs = (
+            self.value("accuracy-lite/measures", name, "balanced accuracy")
+            for name in (model, other)
+        )
+        return f"{100 * (round(ours, 4) - round(theirs, 4)):.{digits}f}"
+
+    def points(self, group: str, model: str) -> str:
+        """Return the mean difference to a model in points, without its sign."""
+        part = f"accuracy-lite/{group}/reference"
+        return f"{abs(100 * self.value(part, model, 'mean difference')):.1f}"
+
+    def against_svm(self, ratio: str) -> str:
+        """Return the wins against the kernel SVM, of how many tables of a class ratio."""
+        row = f"largest class / smallest: {ratio}"
+        wins = self.cell("accuracy-lite/paper/wins", row, "against ksvm").split(" / ")[0]
+        n = self.cell("accuracy-lite/paper/wins", row, "datasets")
+        return f"{'none' if wins == '0' else wins} of {n}"
+
+    def ends(self, part: str, column: str, n: int, *, largest: bool = False) -> str:
+        """Return the lines with the smallest numbers of a table, or the largest, with these."""
+        rows = sorted(self.tables[part].items(), key=lambda row: row[1][column].value)
+        chosen = rows[::-1][:n] if largest else rows[:n]
+        return ", ".join(f"{name} {cells[column].text}" for name, cells in chosen)
+
+    def losses(self, terms: str) -> str:
+        """Return what the three losses have after so many terms, under the same head."""
+        means = [self.cell("convergence/gaussian/means", m, terms) for m in ("coco", "dr", "ce")]
+        return "{}, {} and {}".format(*means)
+
+    @cached_property
+    def realmlp(self) -> dict[str, float]:
+        """How CoCo does beside RealMLP: speedup, seconds and balanced accuracy of both."""
+        file = ROOT / "bench" / "results" / "realmlp.json"
+        measured = json.loads(file.read_text(encoding="utf-8"))
+        ours, theirs = map(statistics.mean, measured["balanced accuracy"].values())
+        seconds = [statistics.median(times) for times in measured["seconds"].values()]
+        return {
+            "speedup": measured["speedup"],
+            "ours": ours,
+            "theirs": theirs,
+            "cost": 100 * (theirs - ours),
+            "our_seconds": seconds[0],
+            "their_seconds": seconds[1],
+        }
 
 
-def read_parts(folder: Path) -> dict[str, Block]:
-    """Return what can be shown of the rows in a folder."""
-    with (
-        tempfile.TemporaryDirectory() as aside,
-        Store(Path(aside) / "results.sqlite") as store,
-    ):
-        for file in sorted(folder.glob("*.parquet")):
+def read_all(folder: Path) -> list[Findings]:
+    """Return the benchmarks of the rows in a folder; the store that they are merged to is kept."""
+    files = sorted(folder.glob("*.parquet"))
+    if STORE.exists() and STORE.stat().st_mtime < max(file.stat().st_mtime for file in files):
+        STORE.unlink()
+    merged = STORE.exists()
+    STORE.parent.mkdir(exist_ok=True)
+    with Store(STORE) as store:
+        for file in [] if merged else files:
             merge(store, file)
-        found = read_findings(store)
-    analyses = {findings.name: analyse(findings) for findings in found}
+        return read_findings(store)
+
+
+def read_parts(found: list[Findings]) -> dict[str, Block]:
+    """Return everything that can be shown, by name."""
     parts = {
         name: block
         for findings in found
-        for name, block in parts_of(findings, analyses[findings.name])
+        for name, block in parts_of(findings, analyse(findings, folders=[PAPER]))
     }
+    untuned = untuned_grids(ROOT / "bench" / "results" / "tables.jsonl")
+    parts |= {f"untuned/{name}": grid for name, grid in untuned.items()}
     return parts | parts_of_several({findings.name: findings for findings in found})
 
 
+def scores_of(found: list[Findings]) -> Any:
+    """Return what gives the mean balanced accuracy of a model on a dataset, as text."""
+
+    def score_on(benchmark: str, dataset: str, model: str) -> str:
+        rows = next(each.rows for each in found if each.name == benchmark)
+        chosen = rows[(rows["dataset"] == dataset) & (rows["model"] == model)]
+        return f"{chosen['balanced_accuracy'].mean():.3f}"
+
+    return score_on
+
+
+def make_pages(
+    found: list[Findings], parts: Mapping[str, Block]
+) -> tuple[dict[Path, str], dict[str, Picture]]:
+    """Return the text of every page, and the pictures that they show by name."""
+    shown: dict[str, Picture] = {}
+    pages = {}
+    templates = Environment(  # Markdown, nothing to escape for
+        loader=FileSystemLoader(HERE / "pages"),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701
+    )
+    for name in sorted(templates.list_templates()):
+        place = DOCS / name if name == "results.md" else DOCS / "results" / name
+        folder = Path(os.path.relpath(PICTURES, place.parent)).as_posix()
+
+        def part(asked: str, folder: str = folder) -> str:
+            if asked not in parts:
+                raise SystemExit(f"there is no part {asked}; there are {', '.join(parts)}")
+            block = parts[asked]
+            if isinstance(block, Picture):
+                shown[block.name] = block
+            return block_as_markdown(block, folder)
+
+        context = {"part": part, "n": Numbers(parts), "score_on": scores_of(found)}
+        note = "<!-- made by results/page.py of the rows in results/; edit results/pages/ -->\n\n"
+        pages[place] = note + templates.get_template(name).render(context)
+    return pages, shown
+
+
+def differing(pages: Mapping[Path, str], pictures: Mapping[str, Picture]) -> list[str]:
+    """Return the pages that are not as they should be, and pictures that are missing or idle."""
+    there = {path: path.read_text(encoding="utf-8") if path.exists() else "" for path in pages}
+    wrong = [path.name for path, text in pages.items() if there[path] != text]
+    return wrong + sorted({f"{n}.svg" for n in pictures} ^ {p.name for p in PICTURES.iterdir()})
+
+
 def main() -> None:
-    """Fill the page, or say whether it is full."""
+    """Write the pages, or say whether they are what they should be."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
-    parts = read_parts(HERE)
+    found = read_all(HERE)
+    parts = read_parts(found)
     if options.list:
         print("\n".join(parts))
         return
-    before = PAGE.read_text(encoding="utf-8")
-    after, pictures = filled(before, parts)
+    pages, pictures = make_pages(found, parts)
     if options.check:
-        sys.exit(0 if before == after else f"{PAGE.name} has other numbers; run `make results`")
-    for picture in pictures:
-        PICTURES.mkdir(parents=True, exist_ok=True)
-        with write_whole(PICTURES / f"{picture.name}.svg") as aside:
-            aside.write_bytes(picture.files[".svg"]())
-    with write_whole(PAGE) as aside:
-        aside.write_text(after, encoding="utf-8")
-    print(f"{PAGE.name}: {len(PLACE.findall(after))} parts, {len(pictures)} of them pictures")
+        wrong = differing(pages, pictures)
+        sys.exit(f"{', '.join(wrong)}: not as the rows have it; run `make results`" if wrong else 0)
+    for name, picture in pictures.items():
+        with write_whole(PICTURES / f"{name}.svg") as aside:
+            aside.write_bytes(figure_bytes(picture.figure, ".svg"))
+    for path, text in pages.items():
+        with write_whole(path) as aside:
+            aside.write_text(text, encoding="utf-8")
+        print(f"{path.relative_to(ROOT)}: {len(text.splitlines())} lines")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
-"""The page of results has the numbers of the committed rows, and its parts say what they say."""
+"""The pages of results are what the committed rows make of them, and so are figures elsewhere."""
 
-import re
+import importlib
 import statistics
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cocoloss.benchmark.analysis import analyse
 from cocoloss.benchmark.findings import read_findings
-from cocoloss.benchmark.rankings import rank
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import Result
-from cocoloss.report.document import MISSING, Items
-from cocoloss.report.markup import block_as_markdown
+from cocoloss.report.document import MISSING
 from synthetic_store import begin, fill_accuracy, infos_of, make_spec, put
 
 ROOT = Path(__file__).parents[1]
@@ -26,39 +21,71 @@ MODELS = ("coco", "rf")
 N_FOLDS = 5
 
 
-def test_the_page_has_the_numbers_of_the_rows():
-    command = [sys.executable, FOLDER / "page.py", "--check"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
+@pytest.fixture(scope="module")
+def made():
+    """Everything that page.py makes of the rows: the module, its parts, pages and pictures."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FOLDER)
+        page = importlib.import_module("page")
+        found = page.read_all(FOLDER)
+        parts = page.read_parts(found)
+        return page, parts, *page.make_pages(found, parts)
 
 
-def test_every_picture_of_the_page_is_there():
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    named = {part.partition(")")[0] for part in page.split("](images/results/")[1:]}
-    assert named
-    assert named == {path.name for path in (ROOT / "docs" / "images" / "results").iterdir()}
+def test_the_pages_are_what_the_rows_make_of_them(made):
+    page, _, pages, pictures = made
+    assert page.differing(pages, pictures) == []
+    assert {path.name for path in pages} - {"results.md"} == {
+        path.name for path in (ROOT / "docs" / "results").iterdir()
+    }
+    assert len(pages[ROOT / "docs" / "results.md"].splitlines()) <= 200
 
 
-def test_untuned_models_on_47_tables_are_as_the_command_prints_them():
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    section = page.partition("## 47 tables")[2].partition("\n## ")[0]
-    command = [sys.executable, ROOT / "bench" / "tables.py", "--summary"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-    table = re.findall(r"^\| (?!model)(.*) \|$", section, re.MULTILINE)
-    lines = {" ".join(line.replace("*", "").replace(MISSING, "nan").split(" | ")) for line in table}
-    cells = {" ".join(line.replace("│", " ").split()) for line in printed.splitlines()}
-    assert len(lines) == 9
-    assert lines <= cells
-
-    leads = set(re.findall(r"([\w-]+) ([+-]\d+\.\d)", " ".join(section.split())))
-    assert len(leads) == 12
-    assert leads <= {tuple(line.split()[:2]) for line in cells if line}
-    assert "13 won, 4 tied and 30 lost" in section
-    assert "13 won, 4 tied, 30 lost" in printed
-    assert "median lead is 0.0 points, with 24 won, 3 tied and 20 lost" in " ".join(section.split())
-    assert "svc-w 24 3 20 +0.9 +0.0" in cells
-    assert {"coco 49 250", "rf 13 175", "svc 3 177"} <= cells  # megabytes
+def test_figures_of_the_readme_and_the_first_page_are_those_of_the_rows(made):
+    page, parts, *_ = made
+    n = page.Numbers(parts)
+    ranks = "accuracy-lite/weighted/ranks"
+    early = {
+        terms: n.cell("convergence/paper/ranks-by-mean", "coco", terms).split()[0]
+        for terms in ("64", "1,024")
+    }
+    peers = {name: n.score(f"{name}-w") for name in ("ksvm", "hgb", "ce", "rf", "dr", "coco")}
+    said = {
+        "README.md": [
+            f"mean balanced accuracy of {n.score('coco-default')}. Tuned peers",
+            "kernel SVM {ksvm}, boosted trees {hgb}, cross-entropy {ce}, random forest {rf}, "
+            "dot regression {dr}; a tuned CoCo network {coco}.".format(**peers),
+            (
+                f"({n.cell(ranks, 'ksvm-w', 'rank by mean')} of 7, "
+                f"the default {n.cell(ranks, 'coco-default', 'rank by mean')})"
+            ),
+            f"mean log loss, {n.score('coco-default', 'log loss')}, is",
+            f"(weighted boosted trees {n.score('hgb-w', 'log loss')})",
+            f"CoCo ({n.score('coco')}) and the kernel SVM ({n.score('ksvm')})",
+            f"cross-entropy ({n.score('ce')}) and the forest ({n.score('rf')})",
+            f"{early['64']} after 64 terms of the loss and {early['1,024']} after 1,024.",
+            f"start level ({n.losses('64')})",
+            f"cross-entropy ({n.losses('1,024')})",
+            (
+                f"(kernel SVM {n.score('ksvm', 'accuracy')}, forest {n.score('rf', 'accuracy')}, "
+                f"cross-entropy {n.score('ce', 'accuracy')}, the default "
+                f"{n.score('coco-default', 'accuracy')}, which"
+            ),
+            f"ahead of the plain one on {n.against_svm('below 1.5')} tables",
+            (
+                f"{n.realmlp['speedup']:.1f} times faster than RealMLP and "
+                f"{n.realmlp['cost']:.1f} points less accurate"
+            ),
+        ],
+        "docs/index.md": [
+            f"mean balanced accuracy of {n.score('coco-default')};",
+            "a kernel SVM has {ksvm}, boosted trees {hgb}, cross-entropy {ce} and a random forest "
+            "{rf}.".format(**peers),
+        ],
+    }
+    for path, sentences in said.items():
+        text = " ".join((ROOT / path).read_text(encoding="utf-8").split())
+        assert [sentence for sentence in sentences if sentence not in text] == [], path
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.parquet")), ids=lambda file: file.name)
@@ -120,8 +147,8 @@ def test_two_benchmarks_are_compared_on_the_datasets_that_both_have(script, some
     after["d2", "coco"] = after["d2", "coco"][:-1]  # a fold is missing
     del before["d3", "rf"]
     few, many = findings_of(some, before), findings_of(some, after, epochs=500)
-    shortcuts = script("shortcuts")
-    grid = {"tuning": shortcuts.tuning_grid, "epochs": shortcuts.epochs_grid}[kind](few, many)
+    comparisons = script("comparisons")
+    grid = {"tuning": comparisons.tuning_grid, "epochs": comparisons.epochs_grid}[kind](few, many)
     names = {"tuning": ("on the first", "on each"), "epochs": ("100 epochs", "500 epochs")}[kind]
     start = {"tuning": 1, "epochs": 0}[kind]  # the first fold is tuned alike
     found = cells_of(grid)
@@ -142,34 +169,25 @@ def test_two_benchmarks_are_compared_on_the_datasets_that_both_have(script, some
 
 def test_one_dataset_has_no_standard_error(script, some):
     one = findings_of(some, made_up(["coco"], 1))
-    assert cells_of(script("shortcuts").tuning_grid(one, one))["coco"]["standard error"] == MISSING
+    assert (
+        cells_of(script("comparisons").tuning_grid(one, one))["coco"]["standard error"] == MISSING
+    )
 
 
 def test_benchmarks_without_a_common_result_have_an_empty_table(script, some):
     full, empty = findings_of(some, made_up(["coco"])), findings_of(some, made_up(["coco"]))
     empty = replace(empty, rows=empty.rows.iloc[:0][["dataset", "model", "fold"]])
-    shortcuts = script("shortcuts")
-    assert shortcuts.tuning_grid(full, empty).rows == ()
-    assert shortcuts.tuning_grid(empty, full).rows == ()
-    assert shortcuts.optimism_grid(empty) is None
-
-
-def test_parts_of_several_benchmarks_are_there_if_both_are(script, some):
-    page, one = script("page"), findings_of(some, made_up(["coco"]))
-    names = ("accuracy-lite", "accuracy-each", "accuracy-epochs")
-    assert list(page.parts_of_several(dict.fromkeys(names, one))) == [
-        "accuracy-each/tuning",
-        "accuracy-epochs/epochs",
-    ]
-    assert not page.parts_of_several(dict.fromkeys(names[1:], one))
-    assert not page.parts_of_several({"accuracy-lite": one})
+    comparisons = script("comparisons")
+    assert comparisons.tuning_grid(full, empty).rows == ()
+    assert comparisons.tuning_grid(empty, full).rows == ()
+    assert comparisons.optimism_grid(empty) is None
 
 
 def test_optimism_is_the_lead_over_the_first_fold_beyond_that_of_the_untuned_model(script, some):
     scores = made_up(["rf", "coco-default", "coco"], 5)
     del scores["d1", "rf"]
     scores["d4", "coco-default"] = scores["d4", "coco-default"][:3]
-    grid = script("shortcuts").optimism_grid(findings_of(some, scores))
+    grid = script("comparisons").optimism_grid(findings_of(some, scores))
 
     def lead(dataset, model):
         return statistics.mean(scores[dataset, model][1:]) - scores[dataset, model][0]
@@ -200,35 +218,7 @@ def test_without_one_tuning_for_all_or_an_untuned_model_there_is_no_optimism(
     script, some, models, mode
 ):
     findings = findings_of(some, made_up(models), mode=mode)
-    assert script("shortcuts").optimism_grid(findings) is None
-    assert not [n for n, _ in script("page").parts_of(findings, analyse(findings)) if "opt" in n]
-
-
-def test_optimism_is_a_part_of_its_benchmark(script, some):
-    findings = findings_of(some, made_up(["coco", "coco-default"]))
-    parts = dict(script("page").parts_of(findings, analyse(findings)))
-    assert parts["accuracy-made-up/optimism"].columns[0] == "model"
-
-
-def test_notes_are_shown_where_there_are_some(script, some):
-    page = script("page")
-    gappy = findings_of(some, made_up(["coco", "rf"]) | {("d9", "coco"): [0.5] * N_FOLDS})
-    parts = dict(page.parts_of(gappy, analyse(gappy)))
-    notes = parts["accuracy-made-up/all/notes"]
-    assert isinstance(notes, Items)
-    assert "- 1 of 5 datasets are left out" in block_as_markdown(notes, "")
-
-    rng = np.random.default_rng(0)
-    rows = pd.DataFrame(
-        [(f"d{d}", m, k, rng.random()) for d in range(8) for m in "ab" for k in range(8)],
-        columns=["dataset", "model", "fold", "balanced_accuracy"],
-    )
-    whole = rank(rows, ["a", "b"], name="all", title="All")
-    assert not whole.notes
-    analysis = replace(analyse(some), rankings=(whole,), dispersity=())
-    quiet = dict(page.parts_of_accuracy("x", analysis))
-    assert "x/all/ranks" in quiet
-    assert "x/all/notes" not in quiet
+    assert script("comparisons").optimism_grid(findings) is None
 
 
 def test_datasets_count_as_begun_and_as_complete_with_all_models(script, tmp_path):
@@ -258,3 +248,40 @@ def test_a_model_that_was_not_planned_on_a_dataset_is_not_complete_there(script,
     unplanned = (some.units["dataset"] == "table-01") & (some.units["model"] == "rf")
     some = replace(some, units=some.units[~unplanned])
     assert said(some).startswith("Datasets: 3 begun, 2 with all models complete. ")
+
+
+@pytest.mark.parametrize("lacking", [(), ("accuracy", "coco"), ("imbalance", "coco-balanced")])
+def test_noise_is_the_difference_of_two_runs_of_the_same_model(script, some, lacking):
+    ratios = {"d0": 1.0, "d1": 2.0, "d2": 3.0, "d3": 5.0, "d4": 2.5, "d5": 9.0}
+    again = made_up(["coco"], 6, seed=1)
+    first = made_up(["coco-plain", "coco-balanced"], 6, seed=2)
+    if lacking:  # a fold on a table of high ratio
+        (again if lacking[0] == "accuracy" else first)["d3", lacking[1]].pop()
+    imbalance = findings_of(some, first)
+    imbalance.rows["class_ratio"] = imbalance.rows["dataset"].map(ratios)
+
+    apart = {}
+    for dataset, ratio in ratios.items():
+        same = first[dataset, "coco-plain" if ratio < 3 else "coco-balanced"]
+        ours = again[dataset, "coco"]
+        if len(same) == len(ours) == N_FOLDS:
+            apart[dataset] = statistics.mean(ours) - statistics.mean(same)
+    assert len(apart) == 6 - bool(lacking)
+
+    def line(values):
+        deviation, size = statistics.stdev(values), statistics.mean(map(abs, values))
+        mean = statistics.mean(values)
+        return [str(len(values)), f"{mean:+.4f}", f"{deviation:.4f}", f"{size:.4f}"]
+
+    grid = script("comparisons").noise_grid(findings_of(some, again), imbalance)
+    assert [[cell.text for cell in row] for row in grid.rows] == [
+        ["below 3: coco-plain", *line([x for d, x in apart.items() if ratios[d] < 3])],
+        ["3 or more: coco-balanced", *line([x for d, x in apart.items() if ratios[d] >= 3])],
+        ["all", *line(list(apart.values()))],
+    ]
+
+
+def test_noise_of_nothing_is_empty(script, some):
+    nothing = findings_of(some, made_up(["rf"]))
+    for row in script("comparisons").noise_grid(nothing, nothing).rows:
+        assert [cell.text for cell in row[1:]] == ["0", MISSING, MISSING, MISSING]

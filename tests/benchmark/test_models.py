@@ -158,9 +158,9 @@ def test_the_printed_balanced_loss_is_the_formula_as_printed():
     priors = np.bincount(y) / 12
     g = [[1 if i == j else -1 / 2 for j in range(3)] for i in range(3)]
     expected, gradient = value_and_grad(printed_balanced_coco, h, y, g, priors)
-    model = MODELS["coco-balanced-printed"].make(4, 3, {}, 0)
-    loss = model._make_loss(3, 4, 0)  # noqa: SLF001
-    weights = torch.tensor(model._loss_weights(y, np.ones(12)))  # noqa: SLF001
+    objective = MODELS["coco-balanced-printed"].make(4, 3, {}, 0).make_objective()
+    loss = objective.make_loss(3, 4, 0)
+    weights = torch.tensor(objective.loss_weights(y, np.ones(12)))
     value = loss(h, torch.tensor(y), sample_weight=weights)
     (found,) = torch.autograd.grad(value, h)
     # Weights are (3 pi)^-1/2, of which Adam notices nothing: a third of the printed loss.

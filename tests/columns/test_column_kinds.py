@@ -41,114 +41,58 @@ def short_dates(n):
 
 COMMAS = [f"{x:.1f}".replace(".", ",") for x in np.linspace(10, 20, 400)]
 
-# What is warned of: arguments, values, the warning as a whole, the kind ("" if left out).
-WARNINGS = {
-    "text": (
-        {},
-        notes(),
-        (
-            "dropped 'a' (text: nearly every value differs, such as 'note number 0'). Turn such a "
-            "column into numbers or dates, or keep it as a category by "
-            "TablePreprocessor(categorical_features=['a'])"
-        ),
-        "",
-    ),
-    "text, mostly numbers": (
-        {},
-        [*(f"{i}.123" for i in range(40)), *"wxyz"],
-        "dropped 'a' (text: nearly every value differs, and most values are numbers, but not 'w').",
-        "",
-    ),
-    "short identifiers": ({}, [f"id{i}" for i in range(1000)], "dropped 'a' (text: nearly", ""),
-    "many dates": (
-        {},
-        short_dates(144),
-        (
-            "dropped 'a' (text: nearly every value differs, and they look like dates, but cannot be "
-            "read for sure, such as '01/01/2024')."
-        ),
-        "",
-    ),
-    "strays": (
-        {},
-        numbers_and(["many", "few"] * 10),
-        (
-            "read as numbers, with other text as gaps: 'a' (such as 'many'). Mend that text, or make "
-            "such a column a category by TablePreprocessor(categorical_features=['a'])"
-        ),
-        "number",
-    ),
-    "strays among decimal commas": (
-        {"decimal": ","},
-        [*COMMAS, "many"],
-        "read as numbers, with other text as gaps: 'a' (such as 'many').",
-        "number",
-    ),
-    "thousands": (
-        {"decimal": ","},
-        ["7.730", "12"],
-        (
-            "read with points between thousands, as decimal marks are commas: 'a' (such as '7.730'). "
-            "If they are decimal points, say so by TablePreprocessor(decimal='.')"
-        ),
-        "number",
-    ),
-    "mixture": (
-        {},
-        numbers_and(["many"] * 21),
-        (
-            "taken as categories: 'a' (most values are numbers, but not 'many'). Convert such a column "
-            "by pandas.to_numeric, or confirm it by TablePreprocessor(categorical_features=['a'])"
-        ),
-        "category",
-    ),
-    "a code among fractions": (
-        {},
-        numbers_and(["007"]),
-        "taken as categories: 'a' (most values are numbers, but not '007').",
-        "category",
-    ),
-    "guessed decimal commas": (
-        {},
-        [*COMMAS, "many"],
-        "taken as categories: 'a' (most values are numbers, but not 'many').",
-        "category",
-    ),
-    "dates": (
-        {},
-        short_dates(3),
-        (
-            "taken as categories: 'a' (they look like dates, but cannot be read for sure, such as "
-            "'01/01/2024'). Convert such a column by pandas.to_datetime, or say whether day or month "
-            "is first by TablePreprocessor(day_first=True or day_first=False)"
-        ),
-        "category",
-    ),
-    "rare": (
-        {},
-        pd.Categorical([f"id{i}" for i in range(90)]),
-        (
-            "dropped 'a' (too many categories, and none occurs twice). Raise max_categories to their "
-            "number to keep them: TablePreprocessor(max_categories=...)"
-        ),
-        "",
-    ),
-}
+LISTED = "TablePreprocessor(categorical_features=['a'])"
+TO_TEXT = f"Turn such a column into numbers or dates, or keep it as a category by {LISTED}"
+TO_MEND = f"Mend that text, or make such a column a category by {LISTED}"
+TO_NUMERIC = f"Convert such a column by pandas.to_numeric, or confirm it by {LISTED}"
+TO_DATES = (
+    "Convert such a column by pandas.to_datetime, or say whether day or month is first by "
+    "TablePreprocessor(day_first=True or day_first=False)"
+)
+TO_POINTS = "If they are decimal points, say so by TablePreprocessor(decimal='.')"
+TO_MORE = "Raise max_categories to their number to keep them: TablePreprocessor(max_categories=...)"
+DIFFERS = "dropped 'a' (text: nearly every value differs,"
+GAPS = "read as numbers, with other text as gaps: 'a'"
+POINTS = "read with points between thousands, as decimal marks are commas: 'a'"
+TAKEN = "taken as categories: 'a'"
+UNSURE = "they look like dates, but cannot be read for sure, such as '01/01/2024')"
+MOSTLY = "most values are numbers, but not"
+RARE = "dropped 'a' (too many categories, and none occurs twice)"
+CODES = [f"id{i}" for i in range(1000)]
+
+# Values, the kind that they get, which sort of warning there is, what it says, and what to do.
+WARNINGS = [
+    (notes(), None, "text", f"{DIFFERS} such as 'note number 0')", TO_TEXT),
+    (CODES, None, "text", f"{DIFFERS} such as 'id0')", TO_TEXT),
+    ([*map(str, X[:40]), *"wxyz"], None, "text", f"{DIFFERS} and {MOSTLY} 'w')", TO_TEXT),
+    (short_dates(144), None, "dates", f"{DIFFERS} and {UNSURE}", TO_DATES),
+    (short_dates(3), "category", "dates", f"{TAKEN} ({UNSURE}", TO_DATES),
+    (numbers_and(["many"] * 20), "number", "strays", f"{GAPS} (such as 'many')", TO_MEND),
+    (numbers_and(["many"] * 21), "category", "mixture", f"{TAKEN} ({MOSTLY} 'many')", TO_NUMERIC),
+    (numbers_and(["007"]), "category", "mixture", f"{TAKEN} ({MOSTLY} '007')", TO_NUMERIC),
+    ([*COMMAS, "many"], "category", "mixture", f"{TAKEN} ({MOSTLY} 'many')", TO_NUMERIC),
+    (pd.Categorical(CODES), None, "rare", RARE, TO_MORE),
+]
+WARNINGS_IF_COMMA = [
+    ([*COMMAS, "many"], "number", "strays", f"{GAPS} (such as 'many')", TO_MEND),
+    (["7.730", "12"], "number", "thousands", f"{POINTS} (such as '7.730')", TO_POINTS),
+]
 
 
-@pytest.mark.parametrize("sort", WARNINGS)
-def test_what_is_doubtful_is_warned_of(sort):
-    parameters, values, message, kind = WARNINGS[sort]
+@pytest.mark.parametrize(
+    ("decimal", "values", "kind", "about", "what", "remedy"),
+    [("auto", *row) for row in WARNINGS] + [(",", *row) for row in WARNINGS_IF_COMMA],
+)
+def test_what_is_doubtful_is_warned_of(decimal, values, kind, about, what, remedy):
     frame = pd.DataFrame({"a": values, "b": np.arange(len(values))})
     with pytest.warns(UserWarning, match="'a'") as caught:
-        preprocessor = TablePreprocessor(**parameters).fit(frame)
+        preprocessor = TablePreprocessor(decimal=decimal).fit(frame)
     (warning,) = caught
-    assert str(warning.message).startswith(message)
-    assert warning.message.what == str(warning.message).partition(". ")[0]
-    assert warning.message.about in {"text", "strays", "thousands", "mixture", "dates", "rare"}
+    assert (warning.message.about, warning.message.what) == (about, what)
+    assert str(warning.message) == f"{what}. {remedy}"
     assert warning.filename == __file__
-    assert preprocessor.kinds_.get("a", "") == kind
-    assert ("a" in preprocessor.dropped_columns_) == (not kind)
+    assert preprocessor.kinds_.get("a") == kind
+    assert ("a" in preprocessor.dropped_columns_) == (kind is None)
 
 
 def test_an_estimator_is_told_where_the_arguments_for_columns_go():

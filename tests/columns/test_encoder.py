@@ -2,6 +2,7 @@
 
 import copy
 import json
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -118,6 +119,14 @@ def test_a_state_whose_parts_do_not_fit_together_is_refused(encoder, path, value
     part[last] = value
     with pytest.raises(CoCoError):
         TableEncoder.from_state(state)
+
+
+def test_stray_text_of_training_is_not_kept():
+    frame = pd.DataFrame({"a": [*map(str, range(99)), "confidential"]})
+    with pytest.warns(UserWarning, match="such as 'confidential'"):
+        encoder = TablePreprocessor().fit(frame).encoder_
+    assert encoder.stray_columns == ["a"]
+    assert b"confidential" not in pickle.dumps(encoder)
 
 
 def test_gaps_are_counted_by_column(encoder):

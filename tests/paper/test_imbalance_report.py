@@ -160,31 +160,6 @@ def test_gains_have_a_line_for_each_model_and_a_column_for_each_group(gains):
             assert cell.text == f"{expected.mean:+.4f}{error} {counts}"
 
 
-def test_of_one_dataset_a_gain_has_no_error_and_of_none_no_number(gains):
-    first = gains["balanced_accuracy"]
-    alone = first.scores.assign(class_ratio=[1.0, *[5.0] * (N_TABLES - 1)])
-    alone.loc[alone.index[0], "coco-s0.25"] = float("nan")
-    below = [
-        row[1].text
-        for row in gains_grid(replace(first, by_ratio=imbalance.gains_by_ratio(alone))).rows
-    ]
-    assert below[0] == MISSING
-    assert all("±" not in text and "(" in text for text in below[1:])
-
-
-def test_it_is_said_once_what_is_zero_by_construction(gains):
-    first = gains["balanced_accuracy"]
-    blocks = (scatter(first.paper, "x"), slopes_grid(first), gains_grid(first))
-    said = ["the gain is exactly 0 by construction" in block.caption for block in blocks]
-    assert said == [True, False, False]
-
-
-def test_tables_say_which_rows_they_are_of(gains):
-    for each in gains.values():
-        assert each.about in slopes_grid(each).caption
-        assert each.about in gains_grid(each).caption
-
-
 def test_without_the_papers_pair_there_are_slopes_and_no_scatter(findings):
     rows = findings.rows[findings.rows["model"] != "coco-balanced"]
     spec = findings.spec | {"models": {"names": ["coco-plain", "coco-s0.25"], "own": {}}}
@@ -204,16 +179,6 @@ def test_two_datasets_have_gains_and_it_is_said_that_a_trend_needs_more(findings
         "Gains by class ratio: balanced accuracy",
         "Gains by class ratio: balanced accuracy under uniform priors",
     ]
-
-
-def test_nothing_yet_is_one_sentence():
-    assert gain_blocks((), "x") == [Text(NO_TREND, "warning")]
-
-
-def test_plain_coco_is_what_others_are_compared_with(findings):
-    analysis = analyse(findings)
-    assert [ranking.reference for ranking in analysis.rankings] == ["coco-plain"]
-    assert analysis.leads.reference == "coco-plain"
 
 
 def test_every_form_of_the_report_holds_them(findings):

@@ -105,15 +105,6 @@ def test_missing_results_can_count_as_the_worst(accuracy):
     }
 
 
-def test_the_reference_is_coco_and_its_chances_are_three(accuracy):
-    ranking = analyse(accuracy).rankings[0]
-    bayes = ranking.bayes
-    assert set(bayes["first"]) == {"coco"}
-    assert set(bayes["second"]) == {"dr", "ce", "ksvm", "rf"}
-    shares = bayes[["first_better", "equal", "second_better"]].sum(axis=1)
-    assert shares.tolist() == pytest.approx([1.0] * 4)
-
-
 def test_dispersity_is_ranked_lowest_first_among_networks(accuracy):
     (ranking,) = analyse(accuracy).dispersity
     assert set(ranking.comparison.models) == {"coco", "dr", "ce"}

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from cocoloss.benchmark.evaluation import evaluate_folds, means
-from cocoloss.benchmark.models import TEMPERED, ModelKind, Space, find_model
-from cocoloss.benchmark.study import Study, load_optuna
+from cocoloss.benchmark.models import TEMPERED, ModelKind, find_model
+from cocoloss.benchmark.study import Space, Study, load_optuna
 from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit, seed_of
 from cocoloss.exceptions import CoCoError
 from cocoloss.json_text import json_value

@@ -73,7 +73,7 @@ def analyse_accuracy(
     with_results = [model for model in models if (rows["model"] == model).any()]
     scores = cells.mean().unstack().reindex(columns=with_results).sort_index()
     partial = _partial(cells, scores)
-    options = {"missing": missing, "printed": printed or {}}
+    options: dict[str, Any] = {"missing": missing, "printed": printed or {}}
     rankings = _rank_groups(rows, models, _accuracy_groups(models), **options)
     reference = next((r.reference for r in rankings if isinstance(r, Ranking)), None)
     complete = scores.mask(partial)

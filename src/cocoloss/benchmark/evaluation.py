@@ -290,7 +290,7 @@ def fit_folds(
             estimator = kind.make(_num_features(X), len(np.unique(y)), params, seeds[0])
             return _in_lockstep(estimator, X, y, folds, seeds)
         return [
-            _alone(lambda d, c, own=own: kind.make(d, c, params, own), X, y, fold, kind.whose)
+            _alone(partial(_made, kind, params, own), X, y, fold, kind.whose)
             for fold, own in zip(folds, seeds, strict=True)
         ]
     except Exception as error:
@@ -364,6 +364,12 @@ def _in_lockstep(
 
 def _no_score(classifier: Any, X: Any, y: Any) -> float:  # noqa: ARG001 - measured later
     return 0.0
+
+
+def _made(
+    kind: "ModelKind", params: Mapping[str, Any], seed: int, n_features: int, n_classes: int
+) -> Any:
+    return kind.make(n_features, n_classes, params, seed)
 
 
 def _alone(
@@ -490,7 +496,8 @@ def evaluate_models(
         if on_model is not None:
             on_model(model)
         if model in NETWORKS:
-            options = {"priors": priors, "random_state": seed} | (network_options or {})
+            options: dict[str, Any] = {"priors": priors, "random_state": seed}
+            options |= network_options or {}
             importlib.import_module(TRAINING)  # torch, before the clock runs
             estimator = NETWORKS[model](**options)
             fitted = _in_lockstep(estimator, X, y, folds, [options["random_state"]] * len(folds))

@@ -90,7 +90,7 @@ def load_experiment(kind: str, folders: Iterable[Path] = ()) -> Experiment:
         raise CoCoError(
             f"{module.__file__ or kind} is no experiment: it has no {' and no '.join(lacking)}"
         )
-    return module  # type: ignore[no-any-return]
+    return module
 
 
 def experiment_files(spec: "Spec") -> list[str]:

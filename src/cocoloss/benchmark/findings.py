@@ -9,15 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from cocoloss.benchmark.store import (
-    OPEN,
-    TUNING,
-    Store,
-    chosen_variants,
-    labels_of,
-    tables_left_out,
-)
-from cocoloss.benchmark.tasks import OK
+from cocoloss.benchmark.store import TUNING, Store, chosen_variants, labels_of, tables_left_out
+from cocoloss.benchmark.tasks import OK, OPEN
 from cocoloss.exceptions import CoCoError
 from cocoloss.json_text import storable
 

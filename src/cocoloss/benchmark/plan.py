@@ -211,28 +211,28 @@ class Plan:
         return sum(unit.seconds for unit in self.units)
 
 
+@dataclass
 class Pace:
     """How long tasks take beside what was planned, by model; as planned until some have run."""
 
-    def __init__(self) -> None:
-        self._took: dict[str, float] = {}
-        self._planned: dict[str, float] = {}
+    took: dict[str, float] = field(default_factory=dict)
+    planned: dict[str, float] = field(default_factory=dict)
 
     def add(self, model: str, took: float, planned: float) -> None:
         """Learn from tasks of a model."""
         for name in (model, ""):  # "" is all of them
-            self._took[name] = self._took.get(name, 0.0) + took
-            self._planned[name] = self._planned.get(name, 0.0) + planned
+            self.took[name] = self.took.get(name, 0.0) + took
+            self.planned[name] = self.planned.get(name, 0.0) + planned
 
     def ratio(self, model: str) -> float:
         """Return how many times longer tasks of a model take; of all models if it is new."""
-        known = model if model in self._planned else ""
-        planned = self._planned.get(known, 0.0)
-        return self._took[known] / planned if planned > 0 else 1.0
+        known = model if model in self.planned else ""
+        planned = self.planned.get(known, 0.0)
+        return self.took[known] / planned if planned > 0 else 1.0
 
     def __bool__(self) -> bool:
         """Say whether anything has run."""
-        return bool(self._planned)
+        return bool(self.planned)
 
 
 @dataclass(frozen=True)

@@ -628,7 +628,7 @@ class Store:
         total = sa.func.sum(results.c.seconds)
         query = sa.select(*by, sa.func.count(), total).where(*_current(spec_hash))
         query = query.group_by(*by).order_by(*by)
-        return self.database.reading(lambda c: [Count(*row) for row in c.execute(query)])
+        return self.database.reading(lambda c: [Count(*tuple(row)) for row in c.execute(query)])
 
     def rows(
         self,

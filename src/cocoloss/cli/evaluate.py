@@ -1,20 +1,21 @@
-"""``cocoloss evaluate``: cross-validation of our models beside two peers, as a table."""
+"""``cocoloss evaluate`` and ``demo``: cross-validation of our models beside two peers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cocoloss.cli import messages, options
-from cocoloss.cli.options import EPOCHS, PRIORS, SEED
-from cocoloss.cli.training_table import TrainingFile, training_file
+from cocoloss.cli.options import EPOCHS, PRIORS, SEED, Training, TrainingFile, training_file
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from cocoloss.benchmark.evaluation import Evaluation
 
+SETS = {"breast cancer": "load_breast_cancer", "digits": "load_digits"}
 CHOICES = ("coco", "dr", "ce", "rf", "ksvm")
 COLUMNS = {  # measure -> (heading, digits, whether larger is better)
     "balanced_accuracy": ("balanced accuracy", 4, True),
@@ -68,12 +69,59 @@ def evaluate(
     with messages.notes_for_warnings(advice=messages.ADVICE):
         # Columns are read once, as `fit` reads them: a fold may lack the cell that tells a kind.
         X, y = _without_lone_rows(table.typed(), table.y)
-        evaluations = run(X, y, models or CHOICES, folds, priors, epochs, seed)
+        evaluations = _run(X, y, models or CHOICES, folds, priors, epochs, seed)
     _note_few_rows(y.value_counts(), folds, len(evaluations[0].folds["accuracy"]))
     if as_json:
-        messages.print_json(as_json_values(evaluations))
+        messages.print_json(_as_json(evaluations))
     else:
-        show(evaluations, f"{table.name}: {len(X):,} rows, {source.target}", priors)
+        _show(evaluations, f"{table.name}: {len(X):,} rows, {source.target}", priors)
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("cocoloss-demo"),
+    show_default=True,
+    help="Folder for the pages; made if it is not there.",
+)
+@click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True)
+@EPOCHS
+@SEED
+@options.json_option
+def demo(out: Path, folds: int, epochs: int | None, seed: int, as_json: bool) -> None:
+    """Compare models on two data sets and write a report of each.
+
+    CoCo, dot regression and cross-entropy beside a random forest and a kernel SVM, on the breast
+    cancer and digits data that come with scikit-learn.
+    """
+    from sklearn import datasets  # noqa: PLC0415 - heavy
+
+    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+    from cocoloss.recording import record_fit  # noqa: PLC0415
+    from cocoloss.report.run_report import write_run_report  # noqa: PLC0415
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CoCoError(f"cannot make the folder {out}: {error.strerror}") from error
+    results = {}
+    for name, loader in SETS.items():
+        X, y = getattr(datasets, loader)(return_X_y=True, as_frame=True)
+        with messages.notes_for_warnings():
+            evaluations = _run(X, y, CHOICES, folds, "uniform", epochs, seed)
+            # Two dimensions where they suffice: two classes are drawn as they are.
+            width = 2 if y.nunique() == 2 else None
+            estimator = Training(epochs=epochs, seed=seed).classifier(embedding_dim=width)
+            record = record_fit(estimator, X, y, data_name=name, random_state=seed)
+        page = out / f"{name.replace(' ', '-')}.html"
+        write_run_report(record, page)
+        results[name] = {"models": _as_json(evaluations), "page": str(page)}
+        if not as_json:
+            _show(evaluations, f"{name}: {len(X):,} rows, {X.shape[1]} columns", "uniform")
+            click.echo(f"How CoCo learns it: {page}\n")
+    if as_json:
+        messages.print_json(results)
 
 
 def _without_lone_rows(X: Any, y: Any) -> tuple[Any, Any]:
@@ -103,7 +151,7 @@ def _note_few_rows(counts: Any, asked: int, n_folds: int) -> None:
         messages.note(f"classes with fewer rows than the {n_folds} folds are not in each: {names}")
 
 
-def run(
+def _run(
     X: Any,
     y: Any,
     models: Sequence[str],
@@ -154,7 +202,7 @@ def _turns(n_models: int) -> Iterator[Callable[[str], None]]:
         yield lambda model: progress.update(task, advance=1, description=NAMES[model])
 
 
-def as_json_values(evaluations: "list[Evaluation]") -> list[dict[str, Any]]:
+def _as_json(evaluations: "list[Evaluation]") -> list[dict[str, Any]]:
     """Return what machines read: means, and every fold."""
     return [
         {
@@ -167,7 +215,7 @@ def as_json_values(evaluations: "list[Evaluation]") -> list[dict[str, Any]]:
     ]
 
 
-def show(evaluations: "list[Evaluation]", title: str, priors: str) -> None:
+def _show(evaluations: "list[Evaluation]", title: str, priors: str) -> None:
     """Print the table; the best of each column is bold, and what it means stands below."""
     import numpy as np  # noqa: PLC0415 - heavy
     from rich.measure import Measurement  # noqa: PLC0415

@@ -7,8 +7,13 @@ from typing import Any
 import click
 
 from cocoloss.cli import messages, options
-from cocoloss.cli.options import Training, training_options
-from cocoloss.cli.training_table import TrainingFile, TrainingTable, training_file
+from cocoloss.cli.options import (
+    Training,
+    TrainingFile,
+    TrainingTable,
+    training_file,
+    training_options,
+)
 
 
 @click.command()

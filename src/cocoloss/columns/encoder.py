@@ -112,7 +112,8 @@ class TableEncoder:
                 columns[name] = replace(columns[name], about=RARE, remark=why)
         encoder = cls(
             header=table.header,
-            columns=columns,
+            # Remarks quote cells, and what was learnt holds none that it does not need.
+            columns={n: replace(c, remark="") if c.remark else c for n, c in columns.items()},
             scaler=scaler,
             cycles=cycles,
             one_hots=one_hots,

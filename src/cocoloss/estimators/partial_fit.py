@@ -182,7 +182,8 @@ def _keep_rows(
     """
     parts: list[Any] = [job.inputs, job.labels, job.row_weights]
     if recent is not None:
-        parts = [np.concatenate(pair) for pair in zip(recent[:3], parts, strict=True)]
+        kept = (recent.inputs, recent.labels, recent.weights)
+        parts = [np.concatenate([old, new]) for old, new in zip(kept, parts, strict=True)]
     C = job.n_classes
     last = [np.flatnonzero(parts[1] == c)[-max(1, KEPT // C) :] for c in range(C)]
     chosen = np.sort(np.concatenate(last))

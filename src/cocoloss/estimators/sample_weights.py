@@ -12,6 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
+from cocoloss.columns.column_kinds import (
+    BOOLEAN,
+    DATE,
+    DURATION,
+    KIND_OF_OBJECTS,
+    NUMBER,
+    kind_of_dtype,
+)
 from cocoloss.columns.frames import Table, is_polars, read_table
 
 # More copies than this, and than ten of each row, are thinned out to so many that weigh more: who
@@ -20,13 +28,6 @@ MOST_COPIES = 10_000
 MOST_OF_EACH = 10
 TABLE_OF_COUNTS = 50  # fewer different rows than this are counts of outcomes, which are evidence
 WHOLE = 1e-9  # how far a weight may be from a whole number, relative to it
-# What pandas calls the contents of a column of objects -> how they are read.
-NUMBER, TIME, DURATION, OTHER = "number", "time", "duration", "other"
-CONTENTS = {
-    **dict.fromkeys(("boolean", "integer", "floating", "mixed-integer-float", "decimal"), NUMBER),
-    **dict.fromkeys(("datetime", "datetime64", "date"), TIME),
-    **dict.fromkeys(("timedelta", "timedelta64"), DURATION),
-}
 
 
 class Copies(NamedTuple):
@@ -153,9 +154,9 @@ def _numbers(column: Any) -> NDArray[Any] | None:
     """Return numbers and truths as they are, times in microseconds; None for everything else."""
     kind = _kind(column)
     try:
-        if kind == NUMBER:
+        if kind in (NUMBER, BOOLEAN):
             return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        if kind == TIME:
+        if kind == DATE:
             if isinstance(column.dtype, pd.PeriodDtype):
                 column = column.dt.to_timestamp()
             column = pd.to_datetime(column, utc=True).dt.tz_localize(None)
@@ -167,18 +168,12 @@ def _numbers(column: Any) -> NDArray[Any] | None:
     return None
 
 
-def _kind(column: Any) -> str:
-    dtype = column.dtype
-    other = pd.CategoricalDtype | pd.IntervalDtype | pd.StringDtype
-    if isinstance(dtype, other) or types.is_complex_dtype(dtype):
-        return OTHER
-    if types.is_bool_dtype(dtype) or types.is_numeric_dtype(dtype):
-        return NUMBER
-    if types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
-        return TIME
-    if types.is_timedelta64_dtype(dtype):
-        return DURATION
-    return CONTENTS.get(types.infer_dtype(column.astype(object), skipna=True), OTHER)
+def _kind(column: Any) -> str | None:
+    kind = kind_of_dtype(column.dtype)
+    if kind is None:
+        found = types.infer_dtype(column.astype(object), skipna=True)
+        kind = None if found == "empty" else KIND_OF_OBJECTS.get(found)
+    return kind
 
 
 def _object_codes(column: Any) -> NDArray[np.uint64]:

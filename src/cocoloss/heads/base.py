@@ -49,8 +49,8 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
 
     .. math:: \log p(c \mid h) = \log \pi_c + \ell_c(h) / T + \text{const}.
 
-    The temperature scales what the embedding says and leaves alone what the prior says: however
-    doubtful the embedding, the posterior falls back to the prior, and priors keep their meaning.
+    The temperature scales the log-likelihoods and leaves the prior alone: however doubtful the
+    embedding, the posterior falls back to the prior, and priors keep their meaning.
 
     Attributes
     ----------
@@ -167,14 +167,14 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
         return self._delegate("decision_function", X)
 
     def log_likelihood(self, X: Any) -> NDArray[np.float64]:
-        """Return what the embedding says of each class, before priors and temperature, (n, C)."""
+        """Return the log-likelihood of each class, before priors and temperature, (n, C)."""
         return self._delegate("log_likelihood", X)
 
     def outlier_score(self, X: Any) -> NDArray[np.float64]:
         """Return how strange each row is, of shape (n,): larger is stranger.
 
-        The scores of one fitted head are comparable from row to row; what they measure is said
-        on the class. Neither priors nor temperature matter.
+        The scores of one fitted head are comparable from row to row; its class has their formula.
+        Neither priors nor temperature matter.
         """
         return self._delegate("outlier_score", X)
 
@@ -184,7 +184,7 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
 
     def _delegate(self, method: str, X: Any) -> NDArray[np.float64]:
         """Return what a method of ``fitted_`` makes of the rows that a user gave."""
-        rows = self._checked(X)  # which says first if nothing is fitted
+        rows = self._checked(X)  # first, in case nothing is fitted
         result: NDArray[np.float64] = getattr(self.fitted_, method)(rows)
         return result
 

@@ -78,7 +78,7 @@ class FittedHead(ABC):
         return self._map_blocks(X, scores)
 
     def log_likelihood(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Return what the embedding says of each class, before priors and temperature, (n, C)."""
+        """Return the log-likelihood of each class, before priors and temperature, (n, C)."""
         return self._map_blocks(X, self._bounded_log_likelihood)
 
     def outlier_score(self, X: NDArray[Any]) -> NDArray[np.float64]:

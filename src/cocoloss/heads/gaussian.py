@@ -71,7 +71,7 @@ class GaussianHead(EmbeddingHead):
     Sample weights count as repeated rows in ``shrinkage`` too. To balance classes use ``priors``:
     class weights would make a class of few rows pass for a large one.
 
-    Time is O(n C q^2); memory beyond the answer is a few blocks of rows.
+    Time is O(n C q^2); memory beyond the result is a few blocks of rows.
 
     Examples
     --------

@@ -43,7 +43,7 @@ def without_autocast(function: Callable[P, R]) -> Callable[P, R]:
     """Run a formula in full precision: products in half would undo the sums in float32.
 
     It wraps the formulas themselves rather than their callers, so that no caller can forget it.
-    The first argument tells the device.
+    The device is that of the first argument.
     """
 
     @wraps(function)

@@ -92,7 +92,7 @@ class SamplewiseLoss(EmbeddingLoss):
         else:
             mass = self._class_weight(like)[labels].sum(-1)
         mass = self.sum_over_ranks(mass)
-        # Of one rank the shape says whether there are rows, without a look at the device.
+        # One rank knows from the shape whether there are rows, without a look at the device.
         if n == 0 if alone else self.validate and not mass.all():
             raise CoCoError("the batch is empty: a loss needs at least one sample")
         return mass if self.reduction == "mean" else torch.ones_like(mass)

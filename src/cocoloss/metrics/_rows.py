@@ -1,4 +1,4 @@
-"""Labelled rows, the input of every metric: read, checked, and said clearly when unusable."""
+"""Labelled rows, the input of every metric: read and checked, with clear errors."""
 
 from typing import Any
 
@@ -77,5 +77,5 @@ def encode_labels(labels: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
 def _is_missing(label: Any) -> bool:
     try:
         return label is None or bool(label != label)  # noqa: PLR0124 - NaN differs from itself
-    except TypeError:  # pandas' NA says neither yes nor no
+    except TypeError:  # pandas' NA is neither true nor false
         return True

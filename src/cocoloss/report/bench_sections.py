@@ -10,7 +10,7 @@ from cocoloss.benchmark.analysis import AccuracyAnalysis
 from cocoloss.benchmark.experiments import Experiment
 from cocoloss.benchmark.findings import Findings
 from cocoloss.benchmark.spec import readable_time
-from cocoloss.benchmark.store import OPEN
+from cocoloss.benchmark.tasks import OPEN
 from cocoloss.report.bench_rankings import lead_blocks, mean_cell, ranking_blocks
 from cocoloss.report.document import (
     Block,

@@ -41,7 +41,7 @@ class Epoch:
 
 
 Callback = Callable[[Epoch], object]
-"""Called with an :class:`Epoch`; training stops after it if the answer is True."""
+"""Called with an :class:`Epoch`; training stops after it if it returns True."""
 
 
 class ProgressBar:

@@ -228,7 +228,7 @@ def train(
             score = validate(network, active)
             best.judge(network, active, score, epoch)
         report = Epoch(epoch, schedule.n_epochs, losses, active, score, network, outcome)
-        if any([_says_stop(callback(report)) for callback in callbacks]):  # noqa: C419 - all are told
+        if any([_is_true(callback(report)) for callback in callbacks]):  # noqa: C419 - call all
             break
         if score is not None and schedule.patience is not None:
             going_on = best.improving(active, epoch, schedule.patience)
@@ -244,9 +244,9 @@ def train(
     return left
 
 
-def _says_stop(answer: object) -> bool:
-    """Return whether a callback answered True, be it Python's or numpy's."""
-    return isinstance(answer, bool | np.bool_) and bool(answer)
+def _is_true(returned: object) -> bool:
+    """Return whether a callback returned True, be it Python's or numpy's."""
+    return isinstance(returned, bool | np.bool_) and bool(returned)
 
 
 def _check_converged(outcome: Outcome) -> None:
@@ -331,7 +331,7 @@ def flushed_subnormals() -> Iterator[None]:
     >>> bool(tiny * 1 == 0)
     False
     """
-    before = sys.float_info.min / 2 == 0  # torch can set it, but not tell it
+    before = sys.float_info.min / 2 == 0  # torch can set it, but not read it
     torch.set_flush_denormal(True)
     try:
         yield

@@ -1,12 +1,17 @@
-"""What the shortcuts of a small benchmark do to its scores: one tuning, and few epochs."""
+"""Two runs side by side: what shortcuts do to scores, how noisy scores are, and untuned models."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pandas as pd
 
 from cocoloss.benchmark.findings import Findings
-from cocoloss.report.document import Cell, Grid, counted, fixed
+from cocoloss.estimators.objective import BALANCED_FROM
+from cocoloss.report.document import Cell, Grid, fixed, number_of, signed, stand_out
 
+PLAIN, BALANCED = "coco-plain", "coco-balanced"
+AGAIN = "coco"  # plain below a class ratio of 3, balanced from it on
 UNTUNED = "coco-default"  # what is not tuned says how hard a fold is
 
 
@@ -70,7 +75,7 @@ def optimism_grid(findings: Findings) -> Grid | None:
         "Does tuning on the first outer fold flatter the others?",
         ("model", "datasets", f"folds {others} less fold 0", "standard error"),
         tuple(
-            (Cell(name), counted(len(line)), _signed(line.mean()), _error(line))
+            (Cell(name), number_of(len(line)), signed(line.mean(), 4), _error(line))
             for name, line in lines.items()
         ),
         caption=f"Mean balanced accuracy of folds {others}, whose test rows are among those that "
@@ -78,6 +83,98 @@ def optimism_grid(findings: Findings) -> Grid | None:
         f"same of {UNTUNED}, which is not tuned. Above zero, tuning flatters. Means and standard "
         f"errors are over datasets; the last line over those that have all models.",
     )
+
+
+def noise_grid(accuracy: Findings, imbalance: Findings) -> Grid:
+    """Return how much the scores of CoCo differ between two experiments that run it alike.
+
+    The folds are the same; the points of the tuning, the first weights and the batches are drawn
+    anew.
+    """
+    again, first = (
+        fold_scores(findings).mean(axis=1).unstack("model") for findings in (accuracy, imbalance)
+    )
+    first = first.reindex(columns=[PLAIN, BALANCED])
+    rows = imbalance.rows.reindex(columns=["dataset", "class_ratio"])
+    ratios = rows.groupby("dataset")["class_ratio"].first().reindex(first.index)
+    same = first[PLAIN].where(ratios < BALANCED_FROM, first[BALANCED])
+    apart = again.reindex(index=first.index, columns=[AGAIN])[AGAIN] - same
+    groups = {
+        f"below {BALANCED_FROM}: {PLAIN}": apart[ratios < BALANCED_FROM],
+        f"{BALANCED_FROM} or more: {BALANCED}": apart[ratios >= BALANCED_FROM],
+        "all": apart[ratios.notna()],
+    }
+    return Grid(
+        "Two runs of the same model",
+        (
+            "class ratio",
+            "datasets",
+            "mean difference",
+            "standard deviation",
+            "mean absolute difference",
+        ),
+        tuple((Cell(label), *_cells(group.dropna())) for label, group in groups.items()),
+        caption=f"{AGAIN} of {accuracy.name} minus the model of {imbalance.name} that it is the "
+        f"same as: balanced accuracy, mean over the same outer folds, with random numbers of its "
+        f"own for tuning and training. Means and the standard deviation are over datasets.",
+    )
+
+
+def untuned_grids(file: Path) -> dict[str, Grid]:
+    """Return means, leads and memory of the models that ``bench/tables.py`` fits without tuning.
+
+    Parameters
+    ----------
+    file : Path
+        One line of JSON per table, model and fold.
+    """
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    measures = ["balanced accuracy", "log loss", "fit seconds", "fit megabytes"]
+    table = pd.DataFrame(lines).groupby(["table", "model"])[measures].mean().unstack()
+    scores = table["balanced accuracy"].dropna().round(12)  # ties are ties in the last digit, too
+    table = table.loc[scores.index]
+    means = table.mean().unstack(level=0)
+    means["average rank"] = scores.rank(axis=1, ascending=False).mean()
+    means = means.sort_values("average rank")
+    digits = {"average rank": 2, "balanced accuracy": 4, "log loss": 3}
+    columns = [[fixed(value, places) for value in means[name]] for name, places in digits.items()]
+    columns.append([fixed(value, 1) for value in means["fit seconds"]])
+    for k, higher in ((0, False), (1, True), (2, False)):
+        columns[k] = stand_out(columns[k], higher_is_better=higher)
+    peers = [model for model in scores.columns if not model.startswith("coco")]
+    over = {peer: scores["coco"] - scores[peer] for peer in peers}
+    best = scores["coco"] - scores[peers].max(axis=1)
+    megabytes = table["fit megabytes"]
+    return {
+        "means": Grid(
+            f"Means over {len(scores)} tables",
+            ("model", *digits, "seconds a fit"),
+            tuple((Cell(m), *cells) for m, *cells in zip(means.index, *columns, strict=True)),
+        ),
+        "leads": Grid(
+            "coco against each peer",
+            ("peer", "won", "tied", "lost", "mean lead in points", "median lead"),
+            tuple((Cell(name), *_won(lead)) for name, lead in (over | {"the best": best}).items()),
+        ),
+        "extremes": Grid(
+            "coco against the best peer",
+            ("table", "lead in points"),
+            tuple((Cell(name), signed(100 * x, 1)) for name, x in best.sort_values().items()),
+        ),
+        "memory": Grid(
+            "Megabytes of a fit",
+            ("model", "median table", "largest table"),
+            tuple(
+                (Cell(m), fixed(megabytes[m].median(), 0), fixed(megabytes[m].max(), 0))
+                for m in megabytes
+            ),
+        ),
+    }
+
+
+def _won(lead: pd.Series) -> tuple[Cell, ...]:
+    counts = (number_of(int(which.sum())) for which in (lead > 0, lead == 0, lead < 0))
+    return (*counts, signed(100 * lead.mean(), 1), signed(100 * lead.median(), 1))
 
 
 def fold_scores(findings: Findings) -> pd.DataFrame:
@@ -119,10 +216,10 @@ def _side_by_side(
         rows.append(
             (
                 Cell(model),
-                counted(len(pair)),
+                number_of(len(pair)),
                 fixed(pair["before"].mean(), 4),
                 fixed(pair["after"].mean(), 4),
-                _signed(gain.mean()),
+                signed(gain.mean(), 4),
                 _error(gain),
                 Cell(f"{gain.min():+.4f} to {gain.max():+.4f}"),
             )
@@ -136,9 +233,15 @@ def _error(values: pd.Series) -> Cell:
     return fixed(float(values.std(ddof=1)) / len(values) ** 0.5, 4)
 
 
-def _signed(value: float) -> Cell:
-    return Cell(f"{value:+.4f}", float(value))
-
-
 def _from_to(folds: Sequence[int]) -> str:
     return f"{folds[0]} to {folds[-1]}"
+
+
+def _cells(apart: pd.Series) -> tuple[Cell, ...]:
+    """Return the number of differences, their mean, standard deviation and mean absolute value."""
+    return (
+        number_of(len(apart)),
+        signed(apart.mean(), 4),
+        fixed(float(apart.std(ddof=1)), 4),
+        fixed(float(apart.abs().mean()), 4),
+    )
