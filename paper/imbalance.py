@@ -25,6 +25,7 @@ from cocoloss.benchmark.rankings import ALPHA
 from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit
 from cocoloss.report.bench_sections import accuracy_blocks
 from cocoloss.report.document import (
+    MISSING,
     Block,
     Cell,
     Folded,
@@ -39,7 +40,6 @@ from cocoloss.report.document import (
     signed,
 )
 from cocoloss.report.figures import COLOURS, new_figure, tidy
-from cocoloss.report.text import MISSING
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -76,7 +76,7 @@ def _with_columns_as_read(record: "RunRecord", table: TrainingTable) -> "RunReco
     from dataclasses import replace  # noqa: PLC0415
 
     from cocoloss.columns import make_preprocessor  # noqa: PLC0415 - heavy
-    from cocoloss.recording.facts import columns_of  # noqa: PLC0415
+    from cocoloss.recording.record import columns_of  # noqa: PLC0415
 
     read = columns_of(make_preprocessor(table.preprocess).fit(table.X))
     reasons = read["dropped_columns"] | record.dropped_columns
