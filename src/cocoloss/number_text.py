@@ -72,13 +72,7 @@ def split_unit(text: str) -> tuple[str, str]:
 
 
 def has_decimal(digits: str, decimal: str) -> bool:
-    """Return whether digits are a number with a decimal mark, and thousands in threes.
-
-    Examples
-    --------
-    >>> has_decimal("1.234,5", ","), has_decimal("1.234,5", "."), has_decimal("1.234", ".")
-    (True, False, True)
-    """
+    """Return whether digits are a number with a decimal mark, and thousands in threes."""
     return _DIGITS[decimal].fullmatch(digits) is not None
 
 
@@ -86,21 +80,8 @@ def find_decimal(columns: Iterable[Collection[str]], *, has_commas: bool = True)
     """Return the decimal mark on which columns of cells agree, None if they do not.
 
     A column decides if all its cells are numbers with one mark, and not all with the other. With
-    1.234.567 alone it does not: that may be the number of a version.
-
-    Parameters
-    ----------
-    columns : iterable of collections of str
-        The cells of each column, without gaps.
-    has_commas : bool
-        Whether a cell may have a comma; if not, the first column that decides is enough.
-
-    Examples
-    --------
-    >>> find_decimal([["7.730", "1.250"], ["2,5 EUR", "3 EUR"]])
-    ','
-    >>> find_decimal([["7.730", "1.250"]]) is None
-    True
+    1.234.567 alone it does not: that may be the number of a version. The cells of a column are
+    without gaps; where none can have a comma, the first column that decides is enough.
     """
     found: set[str] = set()
     for cells in columns:
@@ -118,30 +99,14 @@ def find_decimal(columns: Iterable[Collection[str]], *, has_commas: bool = True)
 def find_form(
     values: NDArray[Any], counts: NDArray[np.intp], decimal: str = AUTO
 ) -> tuple[str, NDArray[np.bool_]]:
-    """Return the form in which most cells of a column are numbers.
+    """Return the form in which most cells of a column are numbers, and which values have it.
 
-    Where several do, the earlier of plain numbers, decimal points and decimal commas is taken. A
-    unit belongs to the form only where it is written: 5% and 0.05 are never read as one column.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_distinct,)
-        The distinct values.
-    counts : ndarray of shape (n_distinct,)
-        In how many cells each stands.
-    decimal : {"auto", ".", ","}
-        The decimal mark, if it is known. With a comma, 1.234 is a thousand and more.
-
-    Returns
-    -------
-    form : str
-        Its name.
-    fits : ndarray of shape (n_distinct,)
-        Which values have it.
+    The column comes as its distinct values and their counts, (n_distinct,). Where several forms
+    fit, the earlier of plain numbers, decimal points and decimal commas is taken. A unit belongs to
+    the form only where it is written: 5% and 0.05 are never read as one column.
 
     Examples
     --------
-    >>> import numpy as np
     >>> find_form(np.array(["51,20", "3,5"], dtype=object), np.array([1, 1]))
     ('1.234,5', array([ True,  True]))
     >>> find_form(np.array(["1.250 CHF"], dtype=object), np.array([1]), decimal=",")
@@ -167,13 +132,7 @@ def find_form(
 
 
 def with_decimal(form: str, decimal: str) -> str:
-    """Return the same form with another decimal mark.
-
-    Examples
-    --------
-    >>> with_decimal("$1,234.5", ","), with_decimal("", ","), with_decimal("1.234,5%", ".")
-    ('$1.234,5', '1.234,5', '1,234.5%')
-    """
+    """Return the same form with another decimal mark; that of plain numbers too, with a comma."""
     if decimal == DOT:
         return form.replace(WITH_COMMA, WITH_DOT)
     return (form or WITH_DOT).replace(WITH_DOT, WITH_COMMA)
@@ -205,13 +164,7 @@ def parse_numbers(values: Collection[Any], form: str = "") -> NDArray[np.float64
 
 
 def is_gap_mark(value: object) -> bool:
-    """Return whether a value says that there is none, in a column of numbers or dates.
-
-    Examples
-    --------
-    >>> is_gap_mark("?"), is_gap_mark(" N/A"), is_gap_mark("nil"), is_gap_mark(0)
-    (True, True, False, False)
-    """
+    """Return whether a value says that there is none, in a column of numbers or dates."""
     return isinstance(value, str) and value.strip().lower() in GAP_MARKS
 
 
@@ -221,13 +174,7 @@ def has_leading_zero(value: object) -> bool:
 
 
 def are_codes(values: Iterable[object]) -> bool:
-    """Return whether all values are texts of nothing but digits, and some have a leading zero.
-
-    Examples
-    --------
-    >>> are_codes(["01000", "90210"]), are_codes(["1000", "90210"]), are_codes(["007", "x"])
-    (True, False, False)
-    """
+    """Return whether all values are texts of nothing but digits, and some have a leading zero."""
     values = list(values)
     digits = all(isinstance(value, str) and value.strip().isdecimal() for value in values)
     return digits and any(map(has_leading_zero, values))

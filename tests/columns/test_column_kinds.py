@@ -191,12 +191,13 @@ def test_numbers_may_arrive_as_text_with_the_decimal_mark_of_the_table():
 
 
 def test_a_table_with_another_decimal_mark_can_be_announced():
-    preprocessor = fit(["$1,200", "$2,500.5", "$4,000"])
-    expected = preprocessor.transform(frame_of(["$1,200", "$2,500.5"]))
-    found = preprocessor.expect_decimal(",").transform(frame_of(["1.200,00 $", "$ 2.500,5"]))
+    encoder = fit(["$1,200", "$2,500.5", "$4,000"]).encoder_
+    expected = encoder.transform(frame_of(["$1,200", "$2,500.5"]))
+    with_comma = encoder.with_decimal(",")
+    found = with_comma.transform(frame_of(["1.200,00 $", "$ 2.500,5"]))
     np.testing.assert_array_equal(found, expected)
-    preprocessor.expect_decimal(".")
-    np.testing.assert_array_equal(preprocessor.transform(frame_of(["$1,200", "2500.5"])), expected)
+    again = with_comma.with_decimal(".").transform(frame_of(["$1,200", "2500.5"]))
+    np.testing.assert_array_equal(again, expected)
 
 
 @pytest.mark.parametrize("name", ["decimal", "max_categories", "categorical_features"])
@@ -204,7 +205,7 @@ def test_arguments_are_checked_in_fit(name):
     with pytest.raises(CoCoError, match=name):
         fit([1.0, 2.0], **{name: "'"})
     with pytest.raises(CoCoError, match="decimal"):
-        fit([1.0, 2.0]).expect_decimal("auto")
+        fit([1.0, 2.0]).encoder_.with_decimal("auto")
 
 
 # settle_kinds: kinds that are decided for a table are the same in each of its parts
@@ -274,13 +275,11 @@ def test_columns_of_text_agree_on_a_decimal_mark():
     assert settled_columns(".", ["1,234", "12"]) == [[1234, 12]]
 
 
-def test_the_arguments_of_a_preprocessor_are_heeded():
-    X = pd.DataFrame({"zip": [7, 8, 7], "day": ["01/02/2024", "02/02/2024", "03/02/2024"]})
-    settled = settle_kinds(X, TablePreprocessor(categorical_features=["zip"], day_first=False))
-    assert str(settled["zip"].dtype) == "category"
-    assert settled["day"].tolist() == list(
-        pd.to_datetime(["2024-01-02", "2024-02-02", "2024-03-02"])
+def test_a_listed_category_is_one_in_every_part():
+    settled = settle_kinds(
+        pd.DataFrame({"zip": [7, 8]}), TablePreprocessor(categorical_features=[0])
     )
+    assert str(settled["zip"].dtype) == "category"
 
 
 def test_what_cannot_be_settled_stays_as_it_is():

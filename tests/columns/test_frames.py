@@ -31,16 +31,7 @@ COLUMNS = {
     "decimal": [Decimal("1.5"), None, Decimal(3), Decimal(4)],
     "nothing": [None] * 4,
 }
-KINDS = {
-    "integer": "number",
-    "float": "number",
-    "boolean": "boolean",
-    "text": "category",
-    "date": "date",
-    "time": "date",
-    "duration": "duration",
-    "decimal": "number",
-}
+KINDS = ["number", "number", "boolean", "category", "date", "date", "duration", "number"]
 LONG = np.arange(5000.0)
 DICTS = [{"a": x, "b": 2} for x in LONG]
 
@@ -58,7 +49,7 @@ def in_pandas():
 def test_a_polars_frame_is_read_as_the_same_pandas_frame():
     pl = pytest.importorskip("polars")
     preprocessor = TablePreprocessor().fit(pl.DataFrame(COLUMNS))
-    assert preprocessor.kinds_ == KINDS
+    assert preprocessor.kinds_ == dict(zip(COLUMNS, KINDS, strict=False))
     assert preprocessor.feature_names_in_.tolist() == list(COLUMNS)
     reference = TablePreprocessor().fit(in_pandas())
     assert preprocessor.get_feature_names_out().tolist() == (
@@ -120,24 +111,12 @@ def test_an_arrow_table_and_arrow_columns_are_read():
 
 
 def test_nullable_dtypes_are_read_as_numpy_ones():
-    values = {"i": [1, None, 3], "f": [1.5, 2.5, None], "b": [True, None, False]}
-    values |= {"s": ["x", None, "y"]}
-    nullable = pd.DataFrame(
-        {n: pd.array(v, t) for (n, v), t in zip(values.items(), NULLABLE, strict=True)}
-    )
-    frame = pd.DataFrame({n: pd.Series(v, dtype=object) for n, v in values.items()})
+    dtypes = {"integer": "Int64", "float": "Float64", "boolean": "boolean", "text": "string"}
+    nullable = pd.DataFrame({name: pd.array(COLUMNS[name], dtypes[name]) for name in dtypes})
     preprocessor = TablePreprocessor().fit(nullable)
-    assert list(preprocessor.kinds_.values()) == ["number", "number", "boolean", "category"]
-    np.testing.assert_allclose(
-        preprocessor.transform(nullable)[:2],
-        [[-1.23032, -1.23032, 0, 0, 1, 0, 0, 0], [0, 1.23032, 1, 0, 0.5, 1, 0.5, 1]],
-        atol=1e-5,
-    )
-    expected = TablePreprocessor().fit_transform(frame)
+    assert list(preprocessor.kinds_.values()) == KINDS[:4]
+    expected = TablePreprocessor().fit_transform(in_pandas()[[*dtypes]])
     np.testing.assert_array_equal(preprocessor.transform(nullable), expected)
-
-
-NULLABLE = ("Int64", "Float64", "boolean", "string")
 
 
 def test_sparse_columns_of_a_frame_are_read():
@@ -171,13 +150,12 @@ def test_columns_are_found_by_name_in_any_order_and_others_ignored():
         preprocessor.transform(FRAME[["city"]])
 
 
-@pytest.mark.parametrize("labels", [[*"abcd"], range(4)])
-def test_columns_of_numbers_are_found_by_label(labels):
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(9, 4)), columns=labels)
+def test_columns_are_found_by_labels_that_are_no_text():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(9, 4)))
     preprocessor = TablePreprocessor().fit(frame)
-    assert hasattr(preprocessor, "feature_names_in_") == isinstance(labels[0], str)
+    assert not hasattr(preprocessor, "feature_names_in_")
     expected = preprocessor.transform(frame)
-    np.testing.assert_array_equal(preprocessor.transform(frame[[*labels][::-1]]), expected)
+    np.testing.assert_array_equal(preprocessor.transform(frame[[3, 2, 1, 0]]), expected)
 
 
 def test_names_on_one_side_only_are_warned_of_as_in_scikit_learn():
@@ -233,19 +211,6 @@ def test_what_is_no_table_is_refused_in_one_line(X, error, message, transformer)
     assert len(str(caught.value)) < 300
 
 
-def test_an_object_that_becomes_an_array_is_looked_at_as_one():
-    class Wrapped:
-        def __init__(self, values):
-            self.values = values
-
-        def __array__(self, dtype=None, copy=None):
-            return np.asarray(self.values, dtype=dtype)
-
-    assert TablePreprocessor().fit(Wrapped(np.eye(3))).n_features_in_ == 3
-    with pytest.raises(CoCoError, match="one dimension"):
-        TablePreprocessor().fit(Wrapped(LONG))
-
-
 @pytest.mark.parametrize("preprocess", ["auto", None, TablePreprocessor()])
 def test_the_estimator_speaks_in_the_messages(preprocess):
     preprocessor = make_preprocessor(preprocess, "CoCoClassifier")
@@ -261,10 +226,3 @@ def test_the_estimator_speaks_in_the_messages(preprocess):
             method(X)
     with pytest.warns(UserWarning, match="but CoCoClassifier was fitted with feature names"):
         preprocessor.transform(frame.to_numpy())
-
-
-def test_many_columns_that_lack_are_named_in_one_line():
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(5, 500)))
-    preprocessor = TablePreprocessor().fit(frame)
-    with pytest.raises(CoCoError, match=r"'8' and 491 more; it has '0'$"):
-        preprocessor.transform(frame[[0]])

@@ -27,22 +27,11 @@ TOO_RARE = "too many categories, and none occurs twice"
 
 @dataclass(frozen=True)
 class OneHot:
-    """The categories of one column.
+    """The categories of one column; two without rare ones share a single column of 0 and 1."""
 
-    Attributes
-    ----------
-    categories : list of str
-        Those with a column of their own; two without rare ones share a single column of 0 and 1.
-    has_infrequent : bool
-        Whether rare and unseen categories have a column together. If not, unseen ones are zero
-        throughout.
-    has_missing : bool
-        Whether gaps have a column.
-    """
-
-    categories: list[str]
-    has_infrequent: bool
-    has_missing: bool
+    categories: list[str]  # those with a column of their own
+    has_infrequent: bool  # whether rare and unseen ones share a column; else the unseen are zero
+    has_missing: bool  # whether gaps have a column
 
     @classmethod
     def fit(cls, codes: NDArray[np.intp], keys: Sequence[str], max_categories: int) -> Self:
@@ -120,11 +109,12 @@ def fit_one_hots(
         if kinds[name] == BOOLEAN:
             keys, codes = TRUTH_KEYS, truth_codes(column)
         else:
-            keys = sorted(set(category_keys(column.distinct.values)))
+            keys = sorted({category_key(value) for value in column.distinct.values})
             codes = category_codes(column, keys)
         one_hot = OneHot.fit(codes, keys, max_categories)
         if one_hot.width == 0:
-            dropped[name] = _why_useless(codes)
+            n_categories = np.unique(codes[codes >= 0]).size
+            dropped[name] = {0: "no value", 1: "constant"}.get(n_categories, TOO_RARE)
         else:
             one_hots[name] = one_hot
             contents[j] = (tuple(keys), codes.tobytes())
@@ -138,7 +128,7 @@ def fit_one_hots(
 def truth_codes(column: Column) -> NDArray[np.intp]:
     """Return 0 and 1 for false and true, MISSING in a gap."""
     codes, values = column.distinct
-    truths = [TRUTHS.get(key.lower(), UNSEEN) for key in category_keys(values)]
+    truths = [TRUTHS.get(category_key(value).lower(), UNSEEN) for value in values]
     column.refuse(np.array(truths) == UNSEEN, "true and false (or 1 and 0)")
     return np.array([*truths, MISSING], dtype=np.intp)[codes]
 
@@ -147,25 +137,15 @@ def category_codes(column: Column, categories: Sequence[str]) -> NDArray[np.intp
     """Return the position of each row's category, MISSING in a gap, UNSEEN where it is new."""
     codes, values = column.distinct
     position = {key: index for index, key in enumerate(categories)}
-    found = [position.get(key, UNSEEN) for key in category_keys(values)]
+    found = [position.get(category_key(value), UNSEEN) for value in values]
     return np.array([*found, MISSING], dtype=np.intp)[codes]
 
 
-def category_keys(values: NDArray[Any]) -> list[str]:
-    """Return the name of each category, without the white space around it.
+def category_key(value: Any) -> str:
+    """Return the name of a category, without the white space around it.
 
     1, 1.0 and '1' are one, as gaps turn integers to floats.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> category_keys(np.array([1, 1.0, "1", 2.5, True, "red "], dtype=object))
-    ['1', '1', '1', '2.5', 'True', 'red']
     """
-    return [_category_key(value) for value in values]
-
-
-def _category_key(value: Any) -> str:
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, bool | np.bool_):
@@ -177,10 +157,3 @@ def _category_key(value: Any) -> str:
     if isinstance(value, Real) and float(value).is_integer():
         return str(int(float(value)))
     return str(value)
-
-
-def _why_useless(codes: NDArray[np.intp]) -> str:
-    n_categories = np.unique(codes[codes >= 0]).size
-    if n_categories == 0:
-        return "no value"
-    return "constant" if n_categories == 1 else TOO_RARE

@@ -27,10 +27,8 @@ from cocoloss.number_text import (
     WITH_COMMA,
     are_codes,
     find_form,
-    has_decimal,
     has_leading_zero,
     is_gap_mark,
-    split_unit,
 )
 
 NUMBER = "number"
@@ -113,20 +111,12 @@ WARNINGS = {
 
 
 class ColumnsWarning(UserWarning):
-    """A warning about columns, in two halves: what was made of them, and what to do.
-
-    Attributes
-    ----------
-    what : str
-        The first half, for those who have another remedy at hand, such as an option.
-    about : str
-        Which sort of warning it is: "text", "strays", "mixture", "dates", "thousands" or "rare".
-    """
+    """A warning about columns, in two halves: what was made of them, and what to do."""
 
     def __init__(self, what: str, remedy: str, about: str) -> None:
         super().__init__(f"{what}. {remedy}")
-        self.what = what
-        self.about = about
+        self.what = what  # for those who have another remedy at hand, such as an option
+        self.about = about  # "text", "strays", "mixture", "dates", "thousands" or "rare"
 
 
 @dataclass(frozen=True)
@@ -145,25 +135,13 @@ class ColumnOptions:
 
 @dataclass(frozen=True)
 class ColumnKind:
-    """What a column turned out to be.
+    """What a column turned out to be."""
 
-    Attributes
-    ----------
-    kind : str
-        One of "number", "date", "duration", "boolean", "category" and "text".
-    form : str
-        How its numbers or dates are written, where that is not the plain way.
-    about, remark : str
-        What there is to warn of, and the words for it.
-    left_out : str
-        Why the column is not in use, if it is not.
-    """
-
-    kind: str
-    form: str = ""
-    about: str = ""
-    remark: str = ""
-    left_out: str = ""
+    kind: str  # "number", "date", "duration", "boolean", "category" or "text"
+    form: str = ""  # how its numbers or dates are written, where that is not the plain way
+    about: str = ""  # what there is to warn of, as in ColumnsWarning
+    remark: str = ""  # and the words for it
+    left_out: str = ""  # why it is not in use, if it is not
 
     @property
     def lenient(self) -> bool:
@@ -174,10 +152,7 @@ class ColumnKind:
 def warn_of_columns(
     columns: Mapping[str, ColumnKind], *, in_estimator: bool, stacklevel: int
 ) -> None:
-    """Warn once for each sort of remark.
-
-    In an estimator, which has no arguments for columns itself, the remedy names ``preprocess``.
-    """
+    """Warn once for each sort of remark; in an estimator the remedy names ``preprocess``."""
     for (kind, about), (fate, remedy, argument) in WARNINGS.items():
         remarks = {n: c.remark for n, c in columns.items() if (c.kind, c.about) == (kind, about)}
         if remarks:
@@ -191,13 +166,7 @@ def warn_of_columns(
 
 
 def with_reasons(reasons: Mapping[str, str]) -> str:
-    """Return the first few columns with what is to be said about each.
-
-    Examples
-    --------
-    >>> with_reasons({"a": "constant", "b": "no value"})
-    "'a' (constant); 'b' (no value)"
-    """
+    """Return the first few columns with what is to be said about each."""
     texts = [f"{name!r} ({reason})" for name, reason in reasons.items()]
     return listed(texts, quoted=False, separator="; ")
 
@@ -207,13 +176,6 @@ def find_kinds(table: Table, options: ColumnOptions) -> dict[str, ColumnKind]:
 
     Each is judged by itself but for the decimal mark: where numbers in some column of text have
     decimal commas, and in none a decimal point, points in the others are thousands.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = read_table(pd.DataFrame({"price": ["$1.5", "$1,300", "?"]}), "me")
-    >>> find_kinds(table, ColumnOptions())
-    {'price': ColumnKind(kind='number', form='$1,234.5', about='', remark='', left_out='')}
     """
     categories = _listed_categories(options.categorical_features, table)
     # Text in place of plain numbers, some day, has the decimal mark of the table.
@@ -268,12 +230,6 @@ def kind_of_dtype(dtype: Any) -> str | None:
 
     A categorical dtype is a category whether or not it is ordered, because readers of nominal data
     often set the flag. Integers are numbers.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> kind_of_dtype(pd.Series([1, 2], dtype="category").dtype), kind_of_dtype(np.dtype("O"))
-    ('category', None)
     """
     if isinstance(dtype, pd.CategoricalDtype | pd.IntervalDtype):
         return CATEGORY
@@ -364,9 +320,11 @@ def _find_numbers(values: NDArray[Any], counts: NDArray[np.intp], decimal: str) 
     fits &= ~zeros
     odd = values[np.argmin(fits)]
     if fits.all():
-        if decimal == COMMA and WITH_COMMA in form and _may_have_decimal_points(values):
-            point = next(value for value in values if "." in str(value))
-            return ColumnKind(NUMBER, form, THOUSANDS, f"such as {point!r}")
+        text = [value for value in values if isinstance(value, str)]
+        points = [value for value in text if "." in value]  # might be decimal points as well
+        commas = any("," in value for value in text)
+        if decimal == COMMA and WITH_COMMA in form and points and not commas:
+            return ColumnKind(NUMBER, form, THOUSANDS, f"such as {points[0]!r}")
         return ColumnKind(NUMBER, form)
     n_fit, n_cells = int(counts[fits].sum()), int(counts.sum())
     strays_are_few = n_fit >= max(NUMBERS_MIN_COUNT, NUMBERS_MIN_SHARE * n_cells)
@@ -377,17 +335,6 @@ def _find_numbers(values: NDArray[Any], counts: NDArray[np.intp], decimal: str) 
         remark = f"most values are numbers, but not {odd!r}"
         return ColumnKind(CATEGORY, about=MIXTURE, remark=remark)
     return ColumnKind(CATEGORY)
-
-
-def _may_have_decimal_points(values: NDArray[Any]) -> bool:
-    """Return whether points that stand between thousands might be decimal points as well."""
-    digits = [split_unit(value)[1] for value in values if isinstance(value, str)]
-    digits = [number for number in digits if number]
-    return (
-        any("." in number for number in digits)
-        and not any("," in number for number in digits)
-        and all(has_decimal(number, COMMA) for number in digits)
-    )
 
 
 def _is_free_text(column: Distinct, max_categories: int) -> bool:
@@ -412,23 +359,14 @@ def _listed_categories(features: Any, table: Table) -> set[str]:
             return set()
         raise CoCoError(f"categorical_features must be {FROM_DTYPE!r} or a list, not {features!r}")
     entries = np.asarray(features, dtype=object).ravel().tolist()
-    if entries and all(isinstance(entry, bool | np.bool_) for entry in entries):
-        if len(entries) != len(names):
-            raise CoCoError(
-                f"categorical_features is a mask of {len(entries)} for {len(names)} "
-                f"columns; give one value each"
-            )
+    if len(entries) == len(names) and all(isinstance(e, bool | np.bool_) for e in entries):
         entries = np.flatnonzero(entries).tolist()
-    known = set(names)
-    result = set()
+    known: dict[Any, str] = dict(zip(names, names, strict=True)) | dict(enumerate(names))
     for entry in entries:
-        if isinstance(entry, str) and entry in known:
-            result.add(entry)
-        elif isinstance(entry, Integral) and int(entry) in range(len(names)):
-            result.add(names[int(entry)])
-        else:
+        is_key = isinstance(entry, str | Integral) and not isinstance(entry, bool)
+        if not is_key or entry not in known:
             raise CoCoError(
                 f"categorical_features lists {entry!r}, but the columns are "
-                f"{listed(names, quoted=False)}; give names or positions from 0"
+                f"{listed(names, quoted=False)}; give names, positions from 0 or a mask of all"
             )
-    return result
+    return {known[entry] for entry in entries}

@@ -56,12 +56,6 @@ def parse_dates(values: NDArray[Any], form: str = "") -> Days:
     """Return days since 1970 in UTC of dates and of text, NaN where a value is no date.
 
     The form says what comes first between slashes or dashes; if empty, such text is no date.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> parse_dates(np.array(["1970-01-31", "31.1.1970", "1/31/1970"], dtype=object), MONTH_FIRST)
-    array([30., 30., 30.])
     """
     is_text = np.array([isinstance(value, str) for value in values], dtype=bool)
     is_date = np.array([hasattr(value, "toordinal") for value in values], dtype=bool)
@@ -77,17 +71,6 @@ def find_order(values: NDArray[Any], *, day_first: bool | None = None) -> str | 
     """Return the form in which all texts are dates, None if there is none.
 
     Where no value shows the order of day and month, ``day_first`` decides.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> find_order(np.array(["1/12/2024", "1/13/2024"], dtype=object))
-    '%m/%d/%Y'
-    >>> unclear = np.array(["1/12/2024", "1/10/2024"], dtype=object)
-    >>> find_order(unclear) is None
-    True
-    >>> find_order(unclear, day_first=True)
-    '%d/%m/%Y'
     """
     first = second = 0  # the largest numbers at the two places
     for value in values:
@@ -156,31 +139,20 @@ def _in_iso(text: str, form: str) -> str:
     return f"{year}-{int(month):02}-{int(day):02}{clock}"
 
 
-def _hour(days: Days) -> Days:
-    return days - np.floor(days)
-
-
-def _weekday(days: Days) -> Days:
-    return (np.floor(days) + 3) % 7 / 7  # Monday is 0
-
-
 def _month(days: Days) -> Days:
     months = np.floor(days).astype(np.int64).astype("datetime64[D]").astype("datetime64[M]")
     return months.astype(np.int64) % 12 / 12
 
 
-CYCLES: dict[str, Callable[[Days], Days]] = {"hour": _hour, "weekday": _weekday, "month": _month}
+CYCLES: dict[str, Callable[[Days], Days]] = {  # how much of each has passed, from 0 to 1
+    "hour": lambda days: days - np.floor(days),
+    "weekday": lambda days: (np.floor(days) + 3) % 7 / 7,  # Monday is 0
+    "month": _month,
+}
 
 
 def varying_cycles(days: Days) -> list[str]:
-    """Return the names of the cycles in which the dates differ.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> varying_cycles(np.array([0.0, 7.0, 364.0]))  # Thursdays at midnight
-    ['month']
-    """
+    """Return the names of the cycles in which the dates differ."""
     days = days[~np.isnan(days)]
     return [name for name, phase in CYCLES.items() if np.unique(phase(days)).size > 1]
 

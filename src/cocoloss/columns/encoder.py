@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from cocoloss._checks import check_option
@@ -47,51 +46,21 @@ _ARRAYS = fields(NumberScaler)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TableEncoder:
-    """What a :class:`TablePreprocessor` has learnt: a table of any kind to a finite matrix.
+    """What a :class:`TablePreprocessor` has learnt: a table of any kind to a finite matrix."""
 
-    Attributes
-    ----------
-    header : Header
-        The names of the columns seen in fit.
-    columns : dict of str to ColumnKind
-        What each of them is, and how it is read, or why it is not in use.
-    scaler : NumberScaler
-        Centre and scale of numbers, dates and durations.
-    cycles : dict of str to list of str
-        The cycles of each date.
-    one_hots : dict of str to OneHot
-        The categories of each boolean and category.
-    decimal : {"auto", ".", ","}
-        The decimal mark that the user named.
-    reader : str
-        Who speaks in messages.
-    """
-
-    header: Header
-    columns: dict[str, ColumnKind]
-    scaler: NumberScaler
-    cycles: dict[str, list[str]]
-    one_hots: dict[str, OneHot]
-    decimal: str = AUTO
-    reader: str = "TablePreprocessor"
+    header: Header  # the names of the columns seen in fit
+    columns: dict[str, ColumnKind]  # what each is and how it is read, or why it is not in use
+    scaler: NumberScaler  # of numbers, dates and durations
+    cycles: dict[str, list[str]]  # of each date
+    one_hots: dict[str, OneHot]  # of each boolean and category
+    decimal: str = AUTO  # the mark that the user named
+    reader: str = "TablePreprocessor"  # who speaks in messages
 
     @classmethod
     def fit(
         cls, X: Any, options: ColumnOptions, *, estimator: str = "", stacklevel: int = 1
     ) -> Self:
-        """Learn kinds, scales and categories of a table.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_columns)
-            The table.
-        options : ColumnOptions
-            What the user says of its columns.
-        estimator : str
-            Who speaks in messages, where that is an estimator.
-        stacklevel : int
-            Of warnings, as in :func:`warnings.warn`.
-        """
+        """Learn kinds, scales and categories; an estimator may speak in the messages."""
         reader = estimator or cls.reader
         table = read_table(X, reader)
         columns = find_kinds(table, options)
@@ -164,18 +133,7 @@ class TableEncoder:
         return {n: self.columns[n] for n, kind in self.kinds.items() if kind in QUANTITIES}
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """Return a table as a matrix.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_columns)
-            A table with the columns seen in fit.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, width)
-            Finite, C-contiguous.
-        """
+        """Return a table with the columns seen in fit as a finite matrix, (n_rows, width)."""
         table = read_table(X, self.reader)
         where = self.header.locate(table.header, self.kinds, self.reader)
         out = np.zeros((table.n_rows, self.width), dtype=np.float32)
@@ -212,38 +170,29 @@ class TableEncoder:
         }
         return replace(self, columns=self.columns | columns)
 
-    def column_codes(self, column: Column) -> NDArray[np.intp]:
+    def column_codes(self, name: str, column: Column) -> NDArray[np.intp]:
         """Return what each row has of a column in use: MISSING in a gap, UNSEEN, or 0 and more."""
-        this = self.columns[column.name]
+        this = self.columns[name]
         if this.kind not in QUANTITIES:
-            return self.one_hots[column.name].codes(column, this.kind)
+            return self.one_hots[name].codes(column, this.kind)
         return np.where(np.isnan(_read_quantity(column, this)), MISSING, 0)
 
     def n_gaps(self, X: Any) -> dict[str, int]:
-        """Return how many rows of a table have no value of each column in use, where any lack one.
-
-        Examples
-        --------
-        >>> table = pd.DataFrame({"price": ["$1", "$2", "?"], "city": ["Bern", "", "Oslo"]})
-        >>> TableEncoder.fit(table, ColumnOptions()).n_gaps(table)
-        {'price': 1, 'city': 1}
-        """
+        """Return how many rows lack a value of each column in use, where any do."""
         table = read_table(X, self.reader)
         where = self.header.locate(table.header, self.kinds, self.reader)
-        codes = {name: self.column_codes(table.column(where[name])) for name in self.kinds}
+        codes = {name: self.column_codes(name, table.column(where[name])) for name in self.kinds}
         counts = {name: int((of_rows == MISSING).sum()) for name, of_rows in codes.items()}
         return {name: count for name, count in counts.items() if count}
 
     def blank_row(self) -> Any:
         """Return a table of one row without any value, to try a model on."""
-        if self.header.named:
-            return pd.DataFrame([[None] * len(self.header.names)], columns=self.column_names)
-        return np.full((1, len(self.header.names)), np.nan)
+        return self.header.row_of(np.nan)
 
     def to_state(self) -> dict[str, Any]:
         """Return the value as nested dicts and lists of numbers, text and arrays."""
         return {
-            "header": _header_state(self.header),
+            "header": vars(self.header) | {"names": self.column_names},
             "columns": {name: [*vars(column).values()] for name, column in self.columns.items()},
             "scaler": dict(vars(self.scaler)),
             "cycles": self.cycles,
@@ -254,13 +203,9 @@ class TableEncoder:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the value that :meth:`to_state` described.
+        """Return the value of a state; whatever is wrong with that is a CoCoError.
 
-        Raises
-        ------
-        CoCoError
-            If a part is missing, of another type or shape, or impossible: a stranger may have
-            written the state.
+        A stranger may have written it: parts may be missing, of another type, or not fit together.
         """
         columns = _part(state, "columns", dict, of=list)
         arrays = _part(state, "scaler", dict)
@@ -286,18 +231,10 @@ class TableEncoder:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FloatEncoder:
-    """What a :class:`FloatConverter` has learnt: a table of finite numbers to a float32 matrix.
+    """What a :class:`FloatConverter` has learnt: a table of finite numbers to a float32 matrix."""
 
-    Attributes
-    ----------
-    header : Header
-        The columns seen in fit.
-    reader : str
-        Who speaks in messages.
-    """
-
-    header: Header
-    reader: str = "FloatConverter"
+    header: Header  # the names of the columns seen in fit
+    reader: str = "FloatConverter"  # who speaks in messages
 
     @classmethod
     def fit(cls, X: Any, *, estimator: str = "") -> Self:
@@ -332,19 +269,14 @@ class FloatEncoder:
         """Return the names of the columns, which are those of the table."""
         return np.array(list(self.header.renamed(input_features).values()), dtype=object)
 
-    def with_decimal(self, decimal: str) -> Self:
-        """Return the same encoder: numbers in text are read plainly, with a decimal point."""
-        check_option(decimal, "decimal", [DOT, COMMA])
-        return self
-
     def blank_row(self) -> Any:
         """Return a table of one row of zeros, to try a model on."""
-        row = np.zeros((1, self.width), dtype=np.float32)
-        return pd.DataFrame(row, columns=self.column_names) if self.header.named else row
+        return self.header.row_of(0.0)
 
     def to_state(self) -> dict[str, Any]:
         """Return the value as nested dicts and lists."""
-        return {"header": _header_state(self.header), "reader": self.reader}
+        header = vars(self.header) | {"names": self.column_names}
+        return {"header": header, "reader": self.reader}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
@@ -355,37 +287,16 @@ class FloatEncoder:
 class Coverage:
     """Which columns have held nothing that an encoder knows, over parts of a table.
 
-    A column is looked at until its first known value, so that long tables cost nothing more.
-
-    Parameters
-    ----------
-    encoder : TableEncoder or a fitted TablePreprocessor
-        Of others nothing is known, and nothing said.
-
-    Attributes
-    ----------
-    n_rows : int
-        Rows seen so far.
-    empty : list of str
-        Columns in use without a value so far.
-    unknown : dict of str to str
-        Categories of which none was there in training so far -> one of them.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"city": ["Bern", "Oslo", "Rome"], "age": [31, 45, 60]})
-    >>> coverage = Coverage(TableEncoder.fit(table, ColumnOptions()))
-    >>> coverage.see(pd.DataFrame({"city": ["Atlantis", None], "age": [None, None]}))
-    >>> coverage.empty, coverage.unknown
-    (['age'], {'city': 'Atlantis'})
+    A column is looked at until its first known value, so that long tables cost nothing more. Of
+    encoders that find columns by position nothing is said.
     """
 
     def __init__(self, encoder: Any) -> None:
-        self.encoder = getattr(encoder, "encoder_", encoder)
-        is_known = isinstance(self.encoder, TableEncoder) and self.encoder.header.named
-        self.n_rows = 0
-        self.empty: list[str] = list(self.encoder.kinds) if is_known else []
-        self.unknown: dict[str, str] = {}
+        self.encoder = encoder
+        is_told = isinstance(encoder, TableEncoder) and encoder.header.named
+        self.n_rows = 0  # rows seen so far
+        self.empty = list(encoder.kinds) if is_told else []  # columns without a value so far
+        self.unknown: dict[str, str] = {}  # those with unseen categories so far -> one of them
 
     def see(self, X: Any) -> None:
         """Look at further rows, a data frame with the columns of training."""
@@ -396,7 +307,7 @@ class Coverage:
         table = read_table(X[unsettled], "Coverage")
         for j, name in enumerate(unsettled):
             column = table.column(j)
-            codes = self.encoder.column_codes(column)
+            codes = self.encoder.column_codes(name, column)
             is_new = codes == UNSEEN
             one_hot = self.encoder.one_hots.get(name)
             # Rare categories are not remembered one by one, nor is the only one beside gaps.
@@ -404,10 +315,11 @@ class Coverage:
             is_known = (codes >= 0).any() or (vague and is_new.any())
             if name in self.empty and (is_known or is_new.any()):
                 self.empty.remove(name)
-                if not is_known:
-                    self.unknown[name] = str(column.series.iloc[int(np.argmax(is_new))])
-            elif is_known:
+            if is_known:
                 self.unknown.pop(name, None)
+            elif is_new.any():
+                example = column.series.iloc[int(np.argmax(is_new))]
+                self.unknown.setdefault(name, str(example))
 
 
 def _read_quantities(
@@ -431,10 +343,6 @@ def _read_quantity(column: Column, this: ColumnKind) -> NDArray[np.float64]:
     if this.kind == NUMBER:
         return read_numbers(column, this.form, lenient=this.lenient)
     return read_days(column, this.form) if this.kind == DATE else read_seconds(column)
-
-
-def _header_state(header: Header) -> dict[str, Any]:
-    return vars(header) | {"names": list(header.names)}
 
 
 def _header_of(state: Mapping[str, Any]) -> Header:

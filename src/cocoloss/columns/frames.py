@@ -113,21 +113,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Header:
-    """The names of a table's columns, by which they are found again in another table.
+    """The names of a table's columns, by which they are found again in another table."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        One per column; ``x0, x1, ...`` where the data brought none.
-    named : bool
-        Whether the names came with the data, so that columns can be found by them.
-    all_text : bool
-        Whether they did and were all strings, as scikit-learn wants feature names to be.
-    """
-
-    names: tuple[str, ...]
-    named: bool = False
-    all_text: bool = False
+    names: tuple[str, ...]  # x0, x1, ... where the data brought none
+    named: bool = False  # whether it did, so that columns can be found by them
+    all_text: bool = False  # and all were strings, as scikit-learn wants feature names to be
 
     def locate(self, other: "Header", needed: Iterable[str], reader: str) -> dict[str, int]:
         """Return where the columns of this header are in another: by name if both have names.
@@ -171,6 +161,11 @@ class Header:
                 f"({len(self.names)}), got {len(names)}"
             )
         return dict(zip(self.names, names, strict=True))
+
+    def row_of(self, value: float) -> Any:
+        """Return a table of one row that has the same number in every column."""
+        row = np.full((1, len(self.names)), value)
+        return pd.DataFrame(row, columns=list(self.names)) if self.named else row
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,13 +229,6 @@ def check_is_table(X: Any, reader: str) -> None:
 
     A sparse matrix is a TypeError, as in scikit-learn; anything else is a CoCoError. The messages
     speak of ``reader``.
-
-    Examples
-    --------
-    >>> check_is_table([[1, 2], [3, 4]], "CoCoClassifier")
-    >>> check_is_table({"a": [1, 2]}, "CoCoClassifier")
-    Traceback (most recent call last):
-    cocoloss.exceptions.CoCoError: X is a dict; pass pandas.DataFrame(X)
     """
     if is_sparse(X):
         raise TypeError(

@@ -84,20 +84,12 @@ def _plain_numbers(column: Column) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class NumberScaler:
-    """Centre and scale of each column, and which columns come out of them.
+    """Centre and scale of each column, and which columns come out of them."""
 
-    Attributes
-    ----------
-    center, scale : ndarray of shape (n_columns,)
-        Median, and interquartile range over that of a standard normal.
-    value_columns, gap_columns : ndarray of int
-        Columns that vary and columns whose gaps are marked; at times only one of the two.
-    """
-
-    center: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    value_columns: NDArray[np.intp]
-    gap_columns: NDArray[np.intp]
+    center: NDArray[np.float64]  # (n_columns,), the medians
+    scale: NDArray[np.float64]  # (n_columns,), interquartile ranges over that of a standard normal
+    value_columns: NDArray[np.intp]  # positions of columns that vary
+    gap_columns: NDArray[np.intp]  # and of those whose gaps are marked
 
     @property
     def width(self) -> int:
@@ -112,17 +104,17 @@ class NumberScaler:
         each other: the days of a date are numbers that say less than the date does.
         """
         names = list(kinds)
-        statistics = _Statistics.of(matrix)
+        location, n_finite, n_gaps = _statistics(matrix)
+        center, scale, low, high = location
+        has_infinite = n_finite + n_gaps < len(matrix)
         dropped: dict[int, str] = {}
-        for j in np.flatnonzero(statistics.n_finite == 0):
-            dropped[int(j)] = "no finite value" if statistics.n_infinite[j] else "no value"
-        varies = (statistics.high > statistics.low) | (statistics.n_infinite > 0)
-        for j in np.flatnonzero(~varies & (statistics.n_gaps == 0)):
+        for j in np.flatnonzero(n_finite == 0):
+            dropped[int(j)] = "no finite value" if has_infinite[j] else "no value"
+        varies = (high > low) | has_infinite
+        for j in np.flatnonzero(~varies & (n_gaps == 0)):
             dropped.setdefault(int(j), "constant")
         candidates = [j for j in range(len(names)) if j not in dropped]
-        signatures = np.column_stack(
-            [statistics.center, statistics.scale, statistics.low, statistics.n_gaps]
-        )
+        signatures = np.column_stack([center, scale, low, n_gaps])
         twins = find_twins(
             candidates,
             signature=lambda j: (kinds[names[j]], signatures[j].tobytes()),
@@ -132,14 +124,14 @@ class NumberScaler:
         used = [j for j in candidates if j not in dropped]
 
         gaps_twice = find_twins(
-            [j for j in used if statistics.n_gaps[j] > 0],
-            signature=lambda j: statistics.n_gaps[j],
+            [j for j in used if n_gaps[j] > 0],
+            signature=lambda j: n_gaps[j],
             content=lambda j: np.packbits(np.isnan(matrix[:, j])).tobytes(),
         )
-        marked = [statistics.n_gaps[j] > 0 and j not in gaps_twice for j in used]
+        marked = [n_gaps[j] > 0 and j not in gaps_twice for j in used]
         scaler = cls(
-            center=statistics.center[used],
-            scale=statistics.scale[used],
+            center=center[used],
+            scale=scale[used],
             value_columns=np.flatnonzero(varies[used]),
             gap_columns=np.flatnonzero(marked),
         )
@@ -182,12 +174,6 @@ def find_twins(
     """Return, for each column that repeats an earlier one, which one that is.
 
     Contents are compared only where the cheap signatures agree.
-
-    Examples
-    --------
-    >>> words = ["ant", "bee", "ant", "cow"]
-    >>> find_twins(range(4), signature=lambda j: len(words[j]), content=lambda j: words[j])
-    {2: 0}
     """
     signatures = {j: signature(j) for j in columns}
     shared = {s for s, count in Counter(signatures.values()).items() if count > 1}
@@ -201,37 +187,28 @@ def find_twins(
     return twins
 
 
-@dataclass(frozen=True)
-class _Statistics:
-    """What the scaler asks about each column; the first four ignore gaps and infinities."""
+def _statistics(
+    matrix: NDArray[Any],
+) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]:
+    """Return location and scale of finite values, (4, n_columns), and how many there are, and gaps.
 
-    center: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    n_finite: NDArray[np.intp]
-    n_infinite: NDArray[np.intp]
-    n_gaps: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, matrix: NDArray[Any]) -> Self:
-        n_rows, n_columns = matrix.shape
-        columns = np.array(matrix.T, dtype=np.float64, order="C")  # (n_columns, n_rows), a copy
-        finite = np.isfinite(columns)
-        n_finite = finite.sum(axis=1)
-        n_gaps = np.zeros(n_columns, dtype=np.intp)
-        results = np.zeros((4, n_columns))
-        whole = n_finite == n_rows
-        if whole.all():
-            results[:] = _location_and_scale(columns)
-        elif whole.any():
-            results[:, whole] = _location_and_scale(columns[whole])
-        for j in np.flatnonzero(~whole):
-            n_gaps[j] = np.isnan(columns[j]).sum()
-            if n_finite[j]:
-                results[:, [j]] = _location_and_scale(columns[j][finite[j]][np.newaxis])
-        center, scale, low, high = results
-        return cls(center, scale, low, high, n_finite, n_rows - n_finite - n_gaps, n_gaps)
+    Columns without gaps and infinities, most often all of them, are looked at together.
+    """
+    columns = np.array(matrix.T, dtype=np.float64, order="C")  # (n_columns, n_rows), a copy
+    finite = np.isfinite(columns)
+    n_finite = finite.sum(axis=1)
+    n_gaps = np.zeros_like(n_finite)
+    location = np.zeros((4, len(columns)))
+    complete = n_finite == len(matrix)
+    if complete.all():
+        location[:] = _location_and_scale(columns)
+    elif complete.any():
+        location[:, complete] = _location_and_scale(columns[complete])
+    for j in np.flatnonzero(~complete):
+        n_gaps[j] = np.isnan(columns[j]).sum()
+        if n_finite[j]:
+            location[:, [j]] = _location_and_scale(columns[j][finite[j]][np.newaxis])
+    return location, n_finite, n_gaps
 
 
 def _location_and_scale(columns: NDArray[np.float64]) -> NDArray[np.float64]:

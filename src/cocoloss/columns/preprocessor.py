@@ -43,11 +43,6 @@ class _EncoderTransformer(TransformerMixin, BaseEstimator):
             raise AttributeError("the table of fit had no names, or not all were strings")
         return np.array(self.encoder_.header.names, dtype=object)
 
-    @property
-    def matched_by_name_(self) -> bool:
-        """Whether the table had names, by which columns are found again."""
-        return self.encoder_.header.named
-
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Encode a table.
 
@@ -162,8 +157,6 @@ class TablePreprocessor(_EncoderTransformer):
         Number of columns of the result.
     column_names_ : list of str
         Names of the columns seen in fit, or ``x0, x1, ...``.
-    matched_by_name_ : bool
-        Whether the table had names, by which columns are found again.
     kinds_ : dict of str to str
         The kind of each column in use.
     forms_ : dict of str to str
@@ -255,23 +248,6 @@ class TablePreprocessor(_EncoderTransformer):
         self.encoder_ = TableEncoder.fit(X, options, estimator=self._estimator, stacklevel=2)
         return self
 
-    def expect_decimal(self, decimal: str) -> Self:
-        """Read numbers in text with another decimal mark from now on.
-
-        Parameters
-        ----------
-        decimal : {".", ","}
-            The mark of the tables to come.
-
-        Returns
-        -------
-        TablePreprocessor
-            Itself.
-        """
-        check_is_fitted(self, "encoder_")
-        self.encoder_ = self.encoder_.with_decimal(decimal)
-        return self
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -294,8 +270,6 @@ class FloatConverter(_EncoderTransformer):
         Their names; only if the table had names and all were strings.
     column_names_ : list of str
         Names of the columns seen in fit, or ``x0, x1, ...``.
-    matched_by_name_ : bool
-        Whether the table had names, by which columns are found again.
 
     Examples
     --------
