@@ -66,7 +66,7 @@ def evaluate(
     table = source.read()
     with messages.notes_for_warnings(advice=messages.ADVICE):
         # Columns are read once, as `fit` reads them: a fold may lack the cell that tells a kind.
-        X, y = _without_lone_rows(table.typed(), table.y)
+        X, y = _without_lone_rows(table.typed()[0], table.y)
         evaluations = _run(X, y, models or CHOICES, folds, priors, epochs, seed)
     _note_few_rows(y.value_counts(), folds, len(evaluations[0].folds["accuracy"]))
     if as_json:

@@ -85,7 +85,7 @@ def _tune(estimator: Any, table: TrainingTable, n_trials: int, seed: int) -> dic
 
         quiet = clone(estimator).set_params(verbose=False)
         result = tune_classifier(
-            quiet, table.typed(), table.y, n_trials=n_trials, random_state=seed, on_trial=show
+            quiet, table.typed()[0], table.y, n_trials=n_trials, random_state=seed, on_trial=show
         )
     return {
         "params": result.best_params,

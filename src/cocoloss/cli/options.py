@@ -14,6 +14,8 @@ from cocoloss.cli.messages import ADVICE, listed, note, notes_for_warnings
 if TYPE_CHECKING:
     import pandas as pd
 
+    from cocoloss.columns.column_kinds import ColumnKind
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
 MODEL_SUFFIX = ".coco"
@@ -199,11 +201,12 @@ class TrainingTable:
     n_left_out: int = 0  # rows without a class that the file has besides
     left_out: dict[str, str] = field(default_factory=dict)  # column that the file has besides: why
 
-    def typed(self) -> "pd.DataFrame":
+    def typed(self) -> tuple["pd.DataFrame", "dict[str, ColumnKind]"]:
         """Return the columns typed by their kinds, so that no fold reads them differently."""
-        from cocoloss.columns import make_preprocessor, settle_kinds  # noqa: PLC0415 - heavy
+        from cocoloss.columns import make_preprocessor  # noqa: PLC0415 - heavy
+        from cocoloss.columns.column_kinds import typed_by_kind  # noqa: PLC0415
 
-        return cast("pd.DataFrame", settle_kinds(self.X, make_preprocessor(self.preprocess)))
+        return typed_by_kind(self.X, make_preprocessor(self.preprocess))
 
 
 @dataclass(frozen=True)

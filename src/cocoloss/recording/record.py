@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cocoloss
+from cocoloss.columns.column_kinds import ColumnKind
 from cocoloss.columns.encoder import FloatEncoder, TableEncoder
 from cocoloss.json_text import json_value
 
@@ -261,9 +262,13 @@ def _note(encoder: TableEncoder, name: str) -> str:
     if one_hot is not None:
         few = " and the rarer ones together" if one_hot.has_infrequent else ""
         return f"{len(one_hot.categories)} values{few}" if one_hot.categories else "only its gaps"
-    form = encoder.forms.get(name, "")
-    parts = [ORDERS.get(form[:5], f"written as {form}")] if form else []
-    if name in encoder.stray_columns:
+    return how_written(encoder.columns[name])
+
+
+def how_written(column: ColumnKind) -> str:
+    """Say how numbers or dates are written, where there is something to say."""
+    parts = [ORDERS.get(column.form[:5], f"written as {column.form}")] if column.form else []
+    if column.lenient:
         parts.append("other text is a gap")
     return ", ".join(parts)
 
