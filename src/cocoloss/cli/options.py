@@ -246,7 +246,7 @@ class TrainingFile:
         table = table.with_options(text=[target, *self.drop, *categorical])
         _note_codes_and_identifiers(X, table.codes)
         decimal = table.decimal if table.decimal == "," or self.how.get("decimal") else None
-        said = {
+        said: dict[str, Any] = {
             "categorical_features": categorical or None,
             "day_first": self.day_first,
             "decimal": decimal,

@@ -39,7 +39,7 @@ def as_scores(
             raise CoCoError(
                 f"{options[role]}: no column {column!r}; it has {listed(frame.columns)}"
             )
-    taken = [column for column in given.values() if column is not None]
+    taken: list[str | None] = [column for column in given.values() if column is not None]
     for column in taken:
         if taken.count(column) > 1:
             same = " and ".join(options[role] for role in given if given[role] == column)
