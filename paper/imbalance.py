@@ -31,6 +31,7 @@ from cocoloss.benchmark.findings import Findings
 from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit
 from cocoloss.report.bench_sections import accuracy_blocks
 from cocoloss.report.document import (
+    MISSING,
     Block,
     Cell,
     Folded,
@@ -45,7 +46,6 @@ from cocoloss.report.document import (
     signed,
 )
 from cocoloss.report.figures import COLOURS, new_figure, tidy
-from cocoloss.report.text import MISSING
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

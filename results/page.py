@@ -33,7 +33,7 @@ from cocoloss.report.bench_report import analyse
 from cocoloss.report.bench_sections import measures_grid
 from cocoloss.report.document import Block, Grid, Items, Picture, Text
 from cocoloss.report.figures import figure_bytes
-from cocoloss.report.markdown import block_as_markdown
+from cocoloss.report.markup import block_as_markdown
 from comparisons import epochs_grid, noise_grid, optimism_grid, tuning_grid, untuned_grids
 
 HERE = Path(__file__).parent

@@ -12,7 +12,7 @@ import pytest
 from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import Result
-from cocoloss.report.text import MISSING
+from cocoloss.report.document import MISSING
 from synthetic_store import begin, fill_accuracy, infos_of, make_spec, put
 
 ROOT = Path(__file__).parents[1]

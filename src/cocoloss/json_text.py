@@ -34,19 +34,8 @@ def json_value(
 
     Mappings and dataclasses become dicts; lists, tuples and arrays become lists; numpy's numbers
     become Python's. A table of pandas becomes its index, columns and data, a series a dict.
-
-    Parameters
-    ----------
-    value : any
-    number : function
-        What becomes of a float: ``float`` keeps it, :func:`finite` turns NaN into None.
-    other : function
-        What becomes of anything else; by default it is refused.
-
-    Raises
-    ------
-    TypeError
-        If there is something else; the message says what it was.
+    ``number`` writes a float: :func:`finite` turns NaN into None. ``other`` writes anything else;
+    by default that is a TypeError.
 
     Examples
     --------
@@ -82,13 +71,7 @@ def json_value(
 
 
 def as_json_text(value: Any) -> str:
-    """Write any result for who only reads it: NaN is null, times are UTC, the rest is text.
-
-    Examples
-    --------
-    >>> as_json_text({"a": float("nan"), "b": (1, 2)})
-    '{"a":null,"b":[1,2]}'
-    """
+    """Write any result for who only reads it: NaN is null, times are UTC, the rest is text."""
 
     def text(value: Any) -> str:
         return f"{value.isoformat()}Z" if isinstance(value, datetime) else str(value)
@@ -104,22 +87,19 @@ def dump_json(value: Any) -> str:
     --------
     >>> dump_json({"a": 0.1, "b": float("nan")})
     '{"a":0.1,"b":"NaN"}'
+    >>> load_json('{"a":0.1,"b":"NaN"}')
+    {'a': 0.1, 'b': nan}
     """
     value = json_value(value)
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
     except ValueError:  # few values hold such a number
-        return json.dumps(_named(value), separators=(",", ":"), allow_nan=False)
+        named = json_value(value, number=lambda x: x if math.isfinite(x) else NAMES[str(x)])
+        return json.dumps(named, separators=(",", ":"), allow_nan=False)
 
 
 def load_json(text: str | bytes) -> Any:
-    """Read what :func:`dump_json` wrote.
-
-    Examples
-    --------
-    >>> load_json('{"a":0.1,"b":"NaN"}')
-    {'a': 0.1, 'b': nan}
-    """
+    """Read what :func:`dump_json` wrote."""
     value = json.loads(text)
     # Few texts hold such a name; looking for it is cheaper than walking through all of them.
     quoted = ('"NaN"', 'Infinity"') if isinstance(text, str) else (b'"NaN"', b'Infinity"')
@@ -143,10 +123,6 @@ def storable(value: Any) -> Any:
         return text.encode(errors="backslashreplace").decode().replace("\0", "\\x00")
 
     return _with_texts(value, written_out, keys=True)
-
-
-def _named(value: Any) -> Any:
-    return json_value(value, number=lambda x: x if math.isfinite(x) else NAMES[str(x)])
 
 
 def _with_texts(value: Any, change: Callable[[str], Any], *, keys: bool = False) -> Any:

@@ -15,7 +15,7 @@ from cocoloss.benchmark.store import Store
 from cocoloss.exceptions import CoCoError
 from cocoloss.report.bench_sections import about_blocks, missing_blocks
 from cocoloss.report.document import Document
-from cocoloss.report.markdown import as_markdown
+from cocoloss.report.markup import as_markdown
 from cocoloss.tables import OpenMLSource
 
 GOOD = "a,b,target\n" + "1,2,x\n3,4,y\n" * 10

@@ -80,7 +80,7 @@ def test_a_head_of_scikit_learns_predicts_as_well(frame, table, tmp_path, run, h
 
 
 # A reader who follows a command through our code passes through so many modules at most.
-MODULES_RUN = {"fit": 52, "predict": 25}
+MODULES_RUN = {"fit": 51, "predict": 25}
 COUNT = """
 import sys, threading
 ran = set()

@@ -9,9 +9,18 @@ from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.store import Store
 from cocoloss.json_text import as_json_text
-from cocoloss.report.document import Folded, Grid, Heading, Picture, Text, fixed, p_value
-from cocoloss.report.markdown import as_markdown
-from cocoloss.report.text import MISSING, significant
+from cocoloss.report.document import (
+    MISSING,
+    Folded,
+    Grid,
+    Heading,
+    Picture,
+    Text,
+    fixed,
+    p_value,
+    significant,
+)
+from cocoloss.report.markup import as_markdown
 from synthetic_store import PAPER, build_document, fill_accuracy, infos_of, make_spec
 
 imbalance = load_experiment("imbalance", [PAPER])

@@ -44,7 +44,7 @@ def accuracy(store):
     return read_findings(store, ("accuracy-made-up",))[0]
 
 
-def test_findings_hold_every_fold_and_count_the_trials(accuracy):
+def test_findings_hold_every_fold_count_the_trials_and_know_the_tables(accuracy):
     there = 12 * 5 - 3
     assert len(accuracy.rows) == there * 10
     assert accuracy.units["n_trials"].sum() == there * 2
@@ -54,6 +54,10 @@ def test_findings_hold_every_fold_and_count_the_trials(accuracy):
     assert unit["tuning_seconds"] == pytest.approx(3.0)
     assert unit["params"] == [{"learning_rate_init": 0.00123456, "hidden_layer_sizes": [64, 64]}]
     assert unit["n_folds"] == 10
+    info = infos_of(12)[5]
+    line = accuracy.characters.loc[info.name]
+    for name in ("n_rows", "class_ratio", "categorical_share"):
+        assert line[name] == getattr(info, name)
 
 
 def test_findings_say_what_is_missing_and_why(accuracy):
@@ -63,14 +67,6 @@ def test_findings_say_what_is_missing_and_why(accuracy):
         ("table-02", "rf"): ("timeout", "LinAlgError: <singular> & timeout"),
         ("table-03", "dr"): ("open", "not finished yet"),
     }
-
-
-def test_findings_know_the_tables(accuracy):
-    info = infos_of(12)[5]
-    line = accuracy.characters.loc[info.name]
-    assert line["n_rows"] == info.n_rows
-    assert line["class_ratio"] == info.class_ratio
-    assert line["categorical_share"] == info.categorical_share
 
 
 def test_folds_with_their_own_arguments_are_all_kept(tmp_path):
@@ -85,14 +81,11 @@ def test_folds_with_their_own_arguments_are_all_kept(tmp_path):
     assert findings.units["params"][0] == [{"feature_share": k / 2} for k in range(3)]
 
 
-def test_an_empty_store_is_told_so(tmp_path):
-    with Store(tmp_path / "s.sqlite") as store, pytest.raises(CoCoError, match="is empty"):
-        read_findings(store)
-
-
-def test_an_unknown_name_is_told_so(store, accuracy):
+def test_a_store_without_the_benchmark_is_told_so(store, accuracy, tmp_path):
     with pytest.raises(CoCoError, match="no benchmark 'x'; it has accuracy-made-up"):
         read_findings(store, ("x",))
+    with Store(tmp_path / "s.sqlite") as empty, pytest.raises(CoCoError, match="is empty"):
+        read_findings(empty)
 
 
 def test_ranks_are_those_of_the_statistics(accuracy):
@@ -125,64 +118,57 @@ def test_dispersity_is_ranked_lowest_first_among_networks(accuracy):
     assert ranking.printed.ranks == PRINTED["dispersity"].ranks
 
 
-def dispersities(models, n_datasets=8, n_folds=6):
+def made_up_rows(models, n_datasets=8, n_folds=10, step=0.02):
+    """Return scores that grow from model to model, and so do dispersities."""
     rng = np.random.default_rng(0)
     lines = [
-        (f"d{d}", model, k, 0.8, (1 + place) * np.exp(0.1 * rng.normal()))
+        (f"d{d}", model, k, 0.7 + step * place + 0.01 * rng.normal(), 1.0 + place + rng.random())
         for d in range(n_datasets)
         for place, model in enumerate(models)
         for k in range(n_folds)
     ]
-    return pd.DataFrame(
-        lines, columns=["dataset", "model", "fold", "balanced_accuracy", "dispersity"]
-    )
-
-
-def test_dispersity_is_ranked_with_dot_regression_on_the_sphere_too(accuracy):
-    models = ["dr-sphere", "coco", "ce", "dr", "ce-w"]
-    spec = {**accuracy.spec, "models": {"names": models, "own": {}}}
-    found = replace(accuracy, rows=dispersities(models), spec=spec)
-    rankings = {ranking.name: ranking for ranking in analyse(found).dispersity}
-    assert list(rankings) == ["dispersity-paper", "dispersity-sphere", "dispersity-all"]
-    sphere = rankings["dispersity-sphere"]
-    assert sphere.comparison.models == ("dr-sphere", "coco", "ce")  # lowest first, as made up
-    assert sphere.measure == "dispersity"
-    assert sphere.printed is None  # the paper's numbers are of other models
+    columns = ["dataset", "model", "fold", "balanced_accuracy", "dispersity"]
+    return pd.DataFrame(lines, columns=columns)
 
 
 @pytest.mark.parametrize(
-    ("models", "names"),
+    ("models", "scores", "dispersities"),
     [
-        (["coco", "dr", "ce", "ce-w"], ["dispersity-paper", "dispersity-all"]),
-        (["coco", "dr-sphere", "ce"], ["dispersity-paper", "dispersity-all"]),  # all of them
+        (
+            ["dr-sphere", "coco", "ce", "dr", "ce-w"],
+            {"paper": {"coco", "ce", "dr"}, "sphere": {"coco", "dr-sphere", "ce"}},
+            ["dispersity-paper", "dispersity-sphere", "dispersity-all"],
+        ),
+        (
+            ["coco", "dr", "ce", "ce-w"],
+            {"paper": {"coco", "dr", "ce"}},
+            ["dispersity-paper", "dispersity-all"],
+        ),
+        (  # it stands for dot regression that is not there
+            ["coco", "dr-sphere", "ce", "hgb"],
+            {"paper": {"coco", "ce"}, "sphere": {"coco", "dr-sphere", "ce"}},
+            ["dispersity-paper", "dispersity-sphere", "dispersity-all"],
+        ),
+        (
+            ["coco", "dr-sphere", "ce"],
+            {"paper": {"coco", "ce"}},
+            ["dispersity-paper", "dispersity-all"],
+        ),
     ],
 )
-def test_the_sphere_is_ranked_where_it_is_there_and_not_all(accuracy, models, names):
+def test_the_sphere_is_ranked_where_it_is_there_and_not_all(accuracy, models, scores, dispersities):
     spec = {**accuracy.spec, "models": {"names": models, "own": {}}}
-    found = analyse(replace(accuracy, rows=dispersities(models), spec=spec))
-    assert [ranking.name for ranking in found.dispersity] == names
-
-
-def test_the_sphere_stands_for_dot_regression_that_is_not_there(accuracy):
-    models = ["coco", "dr-sphere", "ce", "hgb"]
-    spec = {**accuracy.spec, "models": {"names": models, "own": {}}}
-    found = analyse(replace(accuracy, rows=dispersities(models), spec=spec))
+    found = analyse(replace(accuracy, rows=made_up_rows(models), spec=spec))
     members = {ranking.name: set(ranking.comparison.models) for ranking in found.rankings}
-    assert members["paper"] == {"coco", "ce"}
-    assert members["sphere"] == {"coco", "dr-sphere", "ce"}
-
-
-def made_up_rows(models, n_datasets=8, n_folds=10, seed=0):
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        [
-            (f"d{d}", model, k, 0.7 + 0.02 * place + 0.01 * rng.normal())
-            for d in range(n_datasets)
-            for place, model in enumerate(models)
-            for k in range(n_folds)
-        ],
-        columns=["dataset", "model", "fold", "balanced_accuracy"],
-    )
+    assert {name: members.get(name) for name in ("paper", "sphere")} == {"sphere": None} | scores
+    rankings = {ranking.name: ranking for ranking in found.dispersity}
+    assert list(rankings) == dispersities
+    sphere = rankings.get("dispersity-sphere")
+    if sphere is not None:
+        first = [model for model in models if model in ("dr-sphere", "coco", "ce")]
+        assert list(sphere.comparison.models) == first  # lowest first, as made up
+        assert sphere.measure == "dispersity"
+        assert sphere.printed is None  # the paper's numbers are of other models
 
 
 @pytest.mark.parametrize(("n_models", "n_folds"), [(11, 10), (3, 3)])
@@ -194,22 +180,16 @@ def test_where_wilcoxon_could_say_nothing_another_test_ranks(n_models, n_folds):
     assert any("corrected t-test" in note for note in ranking.notes)
 
 
-def test_one_fold_is_ranked_by_scores():
-    ranking = rank(made_up_rows(["a", "b"], n_folds=1), ["a", "b"], name="all", title="All")
-    assert ranking.comparison.ranking == "scores"
-    assert "one fold only" in ranking.notes[0]
-
-
-def test_one_dataset_is_no_comparison():
-    found = rank(made_up_rows(["a", "b"], n_datasets=1), ["a", "b"], name="all", title="All")
-    assert isinstance(found, NotRanked)
-    assert "two or more" in found.reason
-
-
-def test_a_model_without_results_is_named():
-    found = rank(made_up_rows(["a", "b"]), ["a", "b", "c"], name="all", title="All")
-    assert "Without c" in found.notes[0]
-    assert found.comparison.n_models == 2
+def test_what_cannot_be_compared_is_said():
+    one_fold = rank(made_up_rows(["a", "b"], n_folds=1), ["a", "b"], name="all", title="All")
+    assert one_fold.comparison.ranking == "scores"
+    assert "one fold only" in one_fold.notes[0]
+    lacking = rank(made_up_rows(["a", "b"]), ["a", "b", "c"], name="all", title="All")
+    assert "Without c" in lacking.notes[0]
+    assert lacking.comparison.n_models == 2
+    one_table = rank(made_up_rows(["a", "b"], n_datasets=1), ["a", "b"], name="all", title="All")
+    assert isinstance(one_table, NotRanked)
+    assert "two or more" in one_table.reason
 
 
 def test_printed_numbers_stand_beside_the_same_models_only():
@@ -245,14 +225,7 @@ def test_groups_name_models_that_there_are():
     ],
 )
 def test_coco_is_what_others_are_compared_with_and_else_the_best(models, reference):
-    rows = pd.DataFrame(
-        [
-            {"dataset": f"d{i}", "model": m, "fold": k, "balanced_accuracy": 0.9 - 0.1 * j + k / 99}
-            for i in range(6)
-            for j, m in enumerate(models)
-            for k in range(6)
-        ]
-    )
+    rows = made_up_rows(models, n_folds=6, step=-0.1)
     assert rank(rows, models, name="x", title="X").reference == reference
 
 

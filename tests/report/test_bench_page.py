@@ -6,7 +6,7 @@ from browser import CONTRASTS
 from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.store import Store
 from cocoloss.report.bench_report import as_page
-from cocoloss.report.text import MISSING, significant
+from cocoloss.report.document import MISSING, significant
 from synthetic_store import (
     SKILLS,
     analyse,
@@ -67,6 +67,23 @@ def column(page, selector, number):
     )
 
 
+# Headings that are cut, and heads of tables with room for words that are out of sight.
+SQUEEZED = """() => {
+  const cut = [...document.querySelectorAll("tbody th .name, thead th, h1, h2, h3")]
+    .filter((n) => n.textContent.length < 60 && n.getClientRects().length)
+    .filter((n) => n.scrollWidth > n.clientWidth + 1 || n.scrollHeight > n.clientHeight + 1);
+  const tall = [...document.querySelectorAll("thead")].filter((head) => {
+    const line = parseFloat(getComputedStyle(head.querySelector("th")).lineHeight);
+    return head.getBoundingClientRect().height > 2 * line + 12;
+  });
+  return [...cut, ...tall].map((node) => node.textContent);
+}"""
+TEXT_BOXES = """(svg) => [...svg.querySelectorAll("text")]
+  .filter((text) => text.getClientRects().length)
+  .map((text) => text.getBoundingClientRect())
+  .map(({ x, y, width, height }) => [x, y, x + width, y + height])"""
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("color_scheme", ["light", "dark"])
 def test_opens_everywhere_without_errors_and_fetches_nothing(open_page, path, width, color_scheme):
@@ -77,56 +94,24 @@ def test_opens_everywhere_without_errors_and_fetches_nothing(open_page, path, wi
     assert page.evaluate("window.hacked") is None
     contrast, where = page.evaluate(CONTRASTS)[0]
     assert contrast >= 4.5, where
+    if width < 400:  # a phone
+        assert page.evaluate(SQUEEZED) == []
 
 
-@pytest.mark.parametrize("color_scheme", ["light", "dark"])
-def test_a_phone_cuts_no_heading_and_wastes_no_room_on_those_out_of_sight(
-    open_page, path, color_scheme
-):
-    page = open_page(path, width=390, color_scheme=color_scheme)
-    cut = page.evaluate(
-        """() => [...document.querySelectorAll("tbody th .name, thead th, h1, h2, h3")]
-          .filter((n) => n.textContent.length < 60 && n.getClientRects().length)
-          .filter((n) => n.scrollWidth > n.clientWidth + 1 || n.scrollHeight > n.clientHeight + 1)
-          .map((n) => n.textContent)"""
-    )
-    assert cut == []
-    tall = page.evaluate(
-        """() => [...document.querySelectorAll("thead")].filter((head) => {
-          const line = parseFloat(getComputedStyle(head.querySelector("th")).lineHeight);
-          return head.getBoundingClientRect().height > 2 * line + 12;
-        }).map((head) => head.textContent)"""
-    )
-    assert tall == []
-
-
-def test_one_diagram_is_seen_at_a_time(open_page, path):
-    for width in (1280, 390):
-        page = open_page(path, width=width)
-        figure = page.locator("figure", has=page.locator("svg.drawing .drawing-model")).first
-        assert figure.locator("svg.drawing").count() == 2
-        assert figure.locator("svg.drawing:visible").count() == 1
-
-
-def test_diagrams_name_every_model_and_no_two_names_meet(open_page, path):
-    for width in (1280, 390):
-        page = open_page(path, width=width)
-        for svg in page.locator("svg.drawing:visible").all():
-            boxes = svg.evaluate(
-                """(svg) => [...svg.querySelectorAll("text")].filter(
-                  (text) => text.getClientRects().length
-                ).map((text) => {
-                  const { x, y, width, height } = text.getBoundingClientRect();
-                  return [x, y, x + width, y + height];
-                })"""
-            )
-            whole = svg.bounding_box()
-            for k, a in enumerate(boxes):
-                assert a[0] >= whole["x"] - 1
-                assert a[2] <= whole["x"] + whole["width"] + 1
-                for b in boxes[:k]:
-                    apart = a[2] <= b[0] + 1 or b[2] <= a[0] + 1
-                    assert apart or a[3] <= b[1] + 4 or b[3] <= a[1] + 4
+@pytest.mark.parametrize("width", [1280, 390])
+def test_one_diagram_is_seen_at_a_time_and_no_two_names_meet(open_page, path, width):
+    page = open_page(path, width=width)
+    figure = page.locator("figure", has=page.locator("svg.drawing .drawing-model")).first
+    assert figure.locator("svg.drawing").count() == 2
+    assert figure.locator("svg.drawing:visible").count() == 1
+    for svg in page.locator("svg.drawing:visible").all():
+        boxes, whole = svg.evaluate(TEXT_BOXES), svg.bounding_box()
+        for k, a in enumerate(boxes):
+            assert a[0] >= whole["x"] - 1
+            assert a[2] <= whole["x"] + whole["width"] + 1
+            for b in boxes[:k]:
+                apart = a[2] <= b[0] + 1 or b[2] <= a[0] + 1
+                assert apart or a[3] <= b[1] + 4 or b[3] <= a[1] + 4
 
 
 def test_ranks_shown_are_those_of_the_comparison(open_page, findings):
@@ -175,15 +160,13 @@ def sorted_column(page, title, heading):
     return table.locator(f"tbody tr td:nth-child({place + 1})").all()
 
 
-def test_numbers_with_powers_sort_by_their_value(open_page, path):
-    cells = sorted_column(open_page(path), "coco against each other model", "p Wilcoxon-Holm")
+def test_numbers_sort_by_their_value_infinity_after_them_and_gaps_last(open_page, path):
+    page = open_page(path)
+    cells = sorted_column(page, "coco against each other model", "p Wilcoxon-Holm")
     values = [float(cell.get_attribute("data-value")) for cell in cells]
     assert values == sorted(values)
     assert [cell.inner_text() for cell in cells] == [significant(v) for v in values]
-
-
-def test_what_is_infinite_sorts_after_all_numbers_and_before_gaps(open_page, path):
-    cells = sorted_column(open_page(path), "Means over folds, then datasets", "dispersity, test")
+    cells = sorted_column(page, "Means over folds, then datasets", "dispersity, test")
     texts = [cell.inner_text() for cell in cells]
     numbers = [float(text) for text in texts[: texts.index("∞")]]
     assert numbers == sorted(numbers)
@@ -232,11 +215,20 @@ def test_what_opens_has_the_width_of_the_page_however_few_the_models(open_page, 
     assert table.locator(".within").evaluate("(part) => part.clientWidth") > 0.9 * room
 
 
+def opened(page, dataset):
+    """Open a dataset of the first table; return the titles of its columns, and cells by model."""
+    page.locator(f"{DATASETS} tbody tr", has_text=dataset).first.locator(".open").click()
+    lines = page.locator("tr.detail tbody tr").all()
+    cells = {
+        each.locator("th").inner_text(): each.locator("td").all_inner_texts() for each in lines
+    }
+    return page.locator("tr.detail thead th").all_inner_texts()[1:], cells
+
+
 def test_a_dataset_with_a_failure_says_why(open_page, path):
     page = open_page(path)
-    page.locator(f"{DATASETS} tbody tr", has_text="table-05").first.locator(".open").click()
-    line = page.locator("tr.detail tbody tr", has=page.locator("th", has_text="ce")).all()
-    assert any("LinAlgError: <singular> & failed" in each.inner_text() for each in line)
+    _, cells = opened(page, "table-05")
+    assert "LinAlgError: <singular> & failed" in " ".join(cells["ce"])
     missing = page.locator("table[aria-label='Missing results']").first.inner_text()
     assert "LinAlgError: <singular> & failed" in missing
     assert "took too long" in missing
@@ -244,13 +236,8 @@ def test_a_dataset_with_a_failure_says_why(open_page, path):
 
 def test_with_a_fold_that_is_infinitely_dispersed_the_mean_is_infinite(open_page, path):
     page = open_page(path)
-    page.locator(f"{DATASETS} tbody tr", has_text="table-08").first.locator(".open").click()
-    heads = page.locator("tr.detail thead th").all_inner_texts()
-    cells = {
-        line.locator("th").inner_text(): line.locator("td").all_inner_texts()
-        for line in page.locator("tr.detail tbody tr").all()
-    }
-    where = heads.index("dispersity, test") - 1
+    heads, cells = opened(page, "table-08")
+    where = heads.index("dispersity, test")
     assert cells["dr"][where] == "∞"
     assert float(cells["coco"][where]) > 0
     assert page.errors == []
@@ -265,20 +252,14 @@ def test_names_of_strangers_open_too(open_page, path):
     assert page.errors == []
 
 
-def test_the_contents_lead_to_every_section(open_page, path):
+def test_contents_curves_scatter_and_panels_are_there(open_page, path):
     page = open_page(path)
     links = page.locator(".contents a")
     assert links.count() > 10
     for link in links.all():
         assert page.locator(link.get_attribute("href")).count() == 1
-
-
-def test_curves_scatter_and_panels_are_drawn(open_page, path):
-    page = open_page(path)
-    assert (
-        page.locator("svg.drawing[aria-label^='Mean balanced accuracy'] .drawing-curve").count()
-        == 6
-    )
+    curves = page.locator("svg.drawing[aria-label^='Mean balanced accuracy'] .drawing-curve")
+    assert curves.count() == 6
     assert page.locator("svg.drawing[aria-label^='Improvement'] .drawing-points use").count() == 10
     panels = page.locator("svg.drawing[aria-label^='The embedding']")
     assert panels.locator(".drawing-centre").count() == 8

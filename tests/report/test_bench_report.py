@@ -1,6 +1,7 @@
 """The folder of a benchmark report: every form says the same, and each file is whole."""
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -17,8 +18,8 @@ from cocoloss.cli.compare import as_scores
 from cocoloss.exceptions import CoCoError
 from cocoloss.report import bench_report
 from cocoloss.report.bench_report import write_bench_report
-from cocoloss.report.latex import escape as latex_escape
-from cocoloss.report.markdown import as_markdown
+from cocoloss.report.document import MISSING, brief, fixed, p_value, signed, stand_out
+from cocoloss.report.markup import as_markdown, escape_latex
 from cocoloss.stats import compare
 from synthetic_store import (
     PAPER,
@@ -121,10 +122,10 @@ def test_markdown_and_latex_hold_the_same_ranks(folder, ranking):
         assert re.search(rf"^\| {model} \| \**{mean}\** \| \**{text}\** \|", markdown, re.MULTILINE)
         bold = r"(\\textbf\{)?"
         assert re.search(rf"^{model} & {bold}{mean}\}}? & {bold}{text}\}}? &", latex, re.MULTILINE)
-
-
-def test_markdown_tables_are_even(folder):
-    for block in re.findall(r"(?:^\|.*\n)+", (folder / "report.md").read_text(), re.MULTILINE):
+    for said in ("What is missing", "coco against each other model", "Dataset by dataset"):
+        assert said in markdown
+        assert said in latex
+    for block in re.findall(r"(?:^\|.*\n)+", markdown, re.MULTILINE):
         widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
         assert len(widths) == 1
 
@@ -147,14 +148,39 @@ def test_latex_is_balanced_and_escaped(folder):
         assert counts == {columns - 1}
 
 
-@pytest.mark.parametrize("text", ["a_b", "50%", "$x$", "{a}", "#&", "~^", "a\\b", "<|>"])
-def test_latex_escapes_what_it_would_not_print(text):
-    assert not re.search(r"(?<![\\])[%$#&_~^<>|]", latex_escape(text))
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("a_b & 50%", r"a\_b \& 50\%"),
+        ("$x$ {a} #", r"\$x\$ \{a\} \#"),
+        ("~^\\", r"\textasciitilde{}\textasciicircum{}\textbackslash{}"),
+        ("<|>", r"\textless{}\textbar{}\textgreater{}"),
+        # A whole run is raised at once: LaTeX refuses one superscript after another.
+        ("χ² < 10⁻⁵", r"$\chi$\textsuperscript{2} \textless{} 10\textsuperscript{$-$5}"),
+        ("x⁰¹", r"x\textsuperscript{01}"),
+    ],
+)
+def test_latex_escapes_what_it_would_not_print(text, latex):
+    assert escape_latex(text) == latex
 
 
-@pytest.mark.parametrize("text", ["10⁻⁵", "χ² = 3.1×10⁻¹²", "x⁰¹"])  # noqa: RUF001 - as shown
-def test_latex_raises_a_whole_run_at_once(text):
-    assert not re.search(r"\^\{[^}]*\}\^|superscript\{[^}]*\}\\textsuperscript", latex_escape(text))
+@pytest.mark.parametrize(
+    ("cell", "text", "best"),
+    [
+        (fixed(0.125, 2), "0.12", False),
+        (fixed(math.inf, 2), "∞", False),
+        (fixed(None, 2), MISSING, False),
+        (p_value(0.0312), "0.0312", True),
+        (p_value(0.5), "0.500", False),
+        (p_value(1e-301), "<10⁻³⁰⁰", True),
+        (signed(0.5, 2), "+0.50", False),
+        (signed(None, 2), MISSING, False),
+        (brief(3.21e-5), "3.2×10⁻⁵", False),  # noqa: RUF001 - as shown
+        *((cell, "0.80", True) for cell in stand_out([fixed(0.801, 2), fixed(0.799, 2)])),
+    ],
+)
+def test_cells_read_as_numbers_do_and_the_best_stands_out(cell, text, best):
+    assert (cell.text, cell.best) == (text, best)
 
 
 def there_is_latex():
@@ -227,18 +253,21 @@ def test_a_failure_leaves_the_earlier_report_as_it_was(store, tmp_path, monkeypa
         write_bench_report(store, tmp_path, names=("evolution-made-up",), experiments=[PAPER])
     assert sorted(p.name for p in tmp_path.iterdir()) == ["index.html", "mine.txt"]
     assert (tmp_path / "index.html").read_text() == "earlier"
+    monkeypatch.undo()
+    write_bench_report(store, tmp_path, names=("evolution-made-up",), experiments=[PAPER])
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    assert (tmp_path / "index.html").read_text() != "earlier"
 
 
-def test_a_file_is_no_folder(store, tmp_path):
+def test_a_place_that_is_no_folder_is_refused(store, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(CoCoError, match="it is a file; name a folder"):
-        write_bench_report(store, tmp_path / "file")
-
-
-def test_a_folder_is_not_called_like_a_file(store, tmp_path):
-    with pytest.raises(CoCoError, match=r"a report is a folder with .* such as .*mine$"):
-        write_bench_report(store, tmp_path / "mine.html")
-    assert not list(tmp_path.iterdir())
+    for name, said in (
+        ("file", "it is a file; name a folder"),
+        ("mine.html", r"a report is a folder with .* such as .*mine$"),
+    ):
+        with pytest.raises(CoCoError, match=said):
+            write_bench_report(store, tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_an_experiment_that_is_not_there_is_named_with_the_remedy(store, tmp_path, monkeypatch):
@@ -267,14 +296,10 @@ def test_a_benchmark_that_has_just_begun_has_a_report(tmp_path, kind):
     assert "not finished yet" in (tmp_path / "out" / "report.md").read_text()
 
 
-def test_the_command_writes_and_says_so(store, tmp_path):
+def test_the_command_says_where_the_page_is(store, tmp_path):
     args = [store.name, "--out", str(tmp_path / "out"), "--name", "accuracy-made-up"]
     result = CliRunner().invoke(report_command, args)
     assert result.exit_code == 0
     assert f"wrote {tmp_path / 'out' / 'index.html'}" in result.output
-
-
-def test_the_command_tells_machines_where_the_page_is(store, tmp_path):
-    args = [store.name, "--out", str(tmp_path / "out"), "--name", "accuracy-made-up", "--json"]
-    found = json.loads(CliRunner().invoke(report_command, args).output)
+    found = json.loads(CliRunner().invoke(report_command, [*args, "--json"]).output)
     assert found["page"] == str(tmp_path / "out" / "index.html")

@@ -13,9 +13,9 @@ from browser import CONTRASTS, new_page
 from cocoloss._checks import as_generator
 from cocoloss.exceptions import CoCoError
 from cocoloss.recording.watch import split_test
+from cocoloss.report.document import percent, significant, visible
 from cocoloss.report.projection import project
 from cocoloss.report.run_report import run_report, write_run_report
-from cocoloss.report.text import percent, significant, visible
 
 RUNS = ("digits", "cancer", "many", "hostile")
 

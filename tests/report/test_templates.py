@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
+from cocoloss.report.document import MISSING, percent, significant, visible
 from cocoloss.report.templates import asset, environment, render
-from cocoloss.report.text import MISSING, percent, significant, visible
 
 
 class Reader(HTMLParser):

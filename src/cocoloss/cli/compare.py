@@ -1,6 +1,6 @@
 """``cocoloss compare``: ranks, tests and the diagram for anybody's table of scores."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +25,17 @@ LEAST_SHOWN = 0.001  # p-values below it are all shown alike
 @click.option("--dataset", metavar="COLUMN", help="That names the datasets; found if left out.")
 @click.option(
     "--model-column",
+    "model",
     metavar="COLUMN",
     help="Of a long table: that names the models; found if left out.",
 )
 @click.option("--models", metavar="A,B,...", help="Only these; all if left out.")
-@click.option("--higher/--lower", default=True, help="Which scores are better.  [default: higher]")
+@click.option(
+    "--higher/--lower",
+    "higher_is_better",
+    default=True,
+    help="Which scores are better.  [default: higher]",
+)
 @click.option(
     "--ranking",
     type=click.Choice(["scores", "folds"]),
@@ -70,17 +76,12 @@ def compare(
     how: dict[str, Any],
     score: str | None,
     dataset: str | None,
-    model_column: str | None,
+    model: str | None,
     models: str | None,
-    higher: bool,
-    ranking: str,
     fold_test: str | None,
-    test: str,
-    alpha: float,
-    missing: str,
-    rope: float | None,
     out: Path | None,
     as_json: bool,
+    **asked: Any,
 ) -> None:
     """Compare models by a table of their scores on datasets.
 
@@ -97,23 +98,13 @@ def compare(
     from cocoloss.stats import compare as compare_models  # noqa: PLC0415
     from cocoloss.tables import read_table  # noqa: PLC0415 - heavy
 
-    if fold_test is not None and ranking != "folds":
+    if fold_test is not None and asked["ranking"] != "folds":
         raise CoCoError("--fold-test is for --ranking folds; add that, or leave it out")
     if out is not None:
-        _check_out(out)
-    scores = as_scores(
-        read_table(file, **how), score, dataset=dataset, model_column=model_column, models=models
-    )
-    comparison = compare_models(
-        scores,
-        higher_is_better=higher,
-        ranking=ranking,
-        fold_test=fold_test or "wilcoxon",
-        test=test,
-        alpha=alpha,
-        missing=missing,
-        rope=rope,
-    )
+        options.check_out(out, [file], suffixes=SUFFIXES)
+    frame = read_table(file, **how)
+    scores = as_scores(frame, score=score, dataset=dataset, model=model, models=models)
+    comparison = compare_models(scores, fold_test=fold_test or "wilcoxon", **asked)
     if out is not None:
         from cocoloss.report.cd_diagram import cd_diagram  # noqa: PLC0415 - heavy
 
@@ -124,14 +115,6 @@ def compare(
     _show(comparison, file.name)
     if out is not None:
         click.echo(f"wrote {out}")
-
-
-def _check_out(out: Path) -> None:
-    from cocoloss.files import check_can_write  # noqa: PLC0415 - heavy
-
-    if out.suffix.lower() not in SUFFIXES:
-        raise CoCoError(f"cannot draw {out.name}: the name must end in {', '.join(SUFFIXES)}")
-    check_can_write(out)
 
 
 def _as_json(comparison: "Comparison") -> dict[str, Any]:
@@ -164,7 +147,12 @@ def _show(comparison: "Comparison", title: str) -> None:
         console.print(line, markup=False, highlight=False)
     console.print(_p_values(comparison))
     if comparison.bayes is not None:
-        console.print(_bayes(comparison))
+        columns = ("P(first better)", "P(equal)", "P(second better)")
+        rows = [
+            [first, second, *(f"{share:.3f}" for share in shares)]
+            for first, second, *shares in comparison.bayes.itertuples(index=False)
+        ]
+        console.print(_table("Bayesian signed-rank test", ["first", "second"], columns, rows))
 
 
 def _in_words(comparison: "Comparison") -> list[str]:
@@ -188,56 +176,47 @@ def _in_words(comparison: "Comparison") -> list[str]:
     return lines
 
 
-def _table(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Any:
-    """Return an empty table with columns of text and of numbers."""
-    from rich.markup import escape  # noqa: PLC0415 - heavy
-    from rich.table import Table  # noqa: PLC0415
+def _table(
+    title: str, texts: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> Any:
+    """Return a table with columns of text and of numbers; names are no markup."""
+    from rich.table import Table  # noqa: PLC0415 - heavy
+    from rich.text import Text  # noqa: PLC0415
 
-    table = Table(title=escape(title), title_justify="left", title_style="bold")
+    table = Table(title=Text(title, style="bold"), title_justify="left")
     for name in texts:
         table.add_column(name)
     for name in numbers:
         table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     return table
 
 
 def _ranks(comparison: "Comparison", title: str) -> Any:
-    from rich.markup import escape  # noqa: PLC0415 - heavy
-
     better = "higher" if comparison.higher_is_better else "lower"
     heading = f"{title}: {comparison.n_models} models on {comparison.n_datasets} datasets"
     mean = "mean score *" if comparison.filled else "mean score"  # explained below
     columns = ("average rank", "± std", mean, "wins", "ties", "losses")
-    table = _table(f"{heading}, {better} is better", ["model"], columns)
-    for model, row in comparison.to_frame().iterrows():
-        counts = [f"{int(row[name])}" for name in ("wins", "ties", "losses")]
-        numbers = [f"{row['rank']:.2f}", f"{row['spread']:.2f}", f"{row['score']:#.4g}"]
-        table.add_row(escape(str(model)), *numbers, *counts)
-    return table
+    rows = [
+        [model, f"{rank:.2f}", f"{spread:.2f}", f"{score:#.4g}", *(f"{int(n)}" for n in counts)]
+        for model, rank, spread, score, *counts in comparison.to_frame().itertuples()
+    ]
+    return _table(f"{heading}, {better} is better", ["model"], columns, rows)
 
 
 def _p_values(comparison: "Comparison") -> Any:
     """Return the p-value of each pair, once; columns are numbered, as names would not fit."""
-    from rich.markup import escape  # noqa: PLC0415 - heavy
+    from rich.text import Text  # noqa: PLC0415 - heavy
 
-    numbers = [str(number) for number in range(1, comparison.n_models + 1)]
-    table = _table("p-values of pairs, adjusted", ["", "model"], numbers[:-1])
+    rows = []
     for i, model in enumerate(comparison.models):
         cells = []
-        for j in range(i):
-            p_value = comparison.p_values.iloc[i, j]
+        for p_value, differs in zip(
+            comparison.p_values.iloc[i, :i], comparison.different.iloc[i, :i], strict=True
+        ):
             text = f"{p_value:.3f}" if p_value >= LEAST_SHOWN else f"<{LEAST_SHOWN:g}"
-            cells.append(f"[bold]{text}[/]" if comparison.different.iloc[i, j] else text)
-        table.add_row(numbers[i], escape(model), *cells)
-    return table
-
-
-def _bayes(comparison: "Comparison") -> Any:
-    from rich.markup import escape  # noqa: PLC0415 - heavy
-
-    columns = ("P(first better)", "P(equal)", "P(second better)")
-    table = _table("Bayesian signed-rank test", ["first", "second"], columns)
-    for row in comparison.bayes.itertuples():
-        shares = (row.first_better, row.equal, row.second_better)
-        table.add_row(escape(row.first), escape(row.second), *(f"{s:.3f}" for s in shares))
-    return table
+            cells.append(Text(text, style="bold" if differs else ""))
+        rows.append([str(i + 1), model, *cells])
+    numbers = [str(number) for number in range(1, comparison.n_models)]
+    return _table("p-values of pairs, adjusted", ["", "model"], numbers, rows)

@@ -1,6 +1,5 @@
 """``cocoloss data``: which tables there are, and bringing them here."""
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -77,28 +76,18 @@ def check_all(ctx: click.Context, source: str, names: tuple[str, ...], as_json: 
 
     tables = load_source(source)
     checks = []
-    for check in _with_notes(check_tables(tables, names or None)):
+    for name in names or tables.names():
+        with messages.notes_for_warnings(advice=ADVICE):  # beside the table that they are about
+            (check,) = check_tables(tables, [name])
         checks.append(asdict(check))
         if check.n_left_out:
-            messages.note(
-                f"{check.name}: left out {counted(check.n_left_out, 'row')} without a class"
-            )
+            messages.note(f"{name}: left out {counted(check.n_left_out, 'row')} without a class")
         if not as_json:
             click.echo(_line(check))
     if as_json:
         messages.print_json(checks)
     if not all(check["problem"] is None for check in checks):
         ctx.exit(1)
-
-
-def _with_notes(checks: Iterator[Any]) -> Iterator[Any]:
-    """Show what is worth a warning with the table that it is about."""
-    while True:
-        with messages.notes_for_warnings(advice=ADVICE):
-            check = next(checks, None)
-        if check is None:
-            return
-        yield check
 
 
 def _line(check: Any) -> str:

@@ -1,20 +1,20 @@
-"""``cocoloss evaluate``: cross-validation of our models beside two peers, as a table."""
+"""``cocoloss evaluate`` and ``demo``: cross-validation of our models beside two peers."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cocoloss.cli import messages, options
-from cocoloss.cli.options import EPOCHS, PRIORS, SEED
-from cocoloss.cli.training_table import TrainingFile, training_file
+from cocoloss.cli.options import EPOCHS, PRIORS, SEED, Training, TrainingFile, training_file
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from cocoloss.benchmark.evaluation import Evaluation
 
+SETS = {"breast cancer": "load_breast_cancer", "digits": "load_digits"}
 CHOICES = ("coco", "dr", "ce", "rf", "ksvm")
 COLUMNS = {  # measure -> (heading, digits, whether larger is better)
     "balanced_accuracy": ("balanced accuracy", 4, True),
@@ -27,7 +27,6 @@ COLUMNS = {  # measure -> (heading, digits, whether larger is better)
 }
 GEOMETRY = ("dispersity", "nc1", "nc2", "nc4")  # below the others where a terminal is narrow
 SECONDS = "seconds"
-HEADINGS = {measure: heading for measure, (heading, _, _) in COLUMNS.items()} | {SECONDS: "s/fit"}
 UNBOUNDED = 10_000  # characters in a line
 
 
@@ -67,13 +66,60 @@ def evaluate(
     table = source.read()
     with messages.notes_for_warnings(advice=messages.ADVICE):
         # Columns are read once, as `fit` reads them: a fold may lack the cell that tells a kind.
-        X, y = _without_lone_rows(table.typed(), table.y)
-        evaluations = run(X, y, models or CHOICES, folds, priors, epochs, seed)
+        X, y = _without_lone_rows(table.typed()[0], table.y)
+        evaluations = _run(X, y, models or CHOICES, folds, priors, epochs, seed)
     _note_few_rows(y.value_counts(), folds, len(evaluations[0].folds["accuracy"]))
     if as_json:
-        messages.print_json(as_json_values(evaluations))
+        messages.print_json(_as_json(evaluations))
     else:
-        show(evaluations, f"{table.name}: {len(X):,} rows, {source.target}", priors)
+        _show(evaluations, f"{table.name}: {len(X):,} rows, {source.target}", priors)
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("cocoloss-demo"),
+    show_default=True,
+    help="Folder for the pages; made if it is not there.",
+)
+@click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True)
+@EPOCHS
+@SEED
+@options.json_option
+def demo(out: Path, folds: int, epochs: int | None, seed: int, as_json: bool) -> None:
+    """Compare models on two data sets and write a report of each.
+
+    CoCo, dot regression and cross-entropy beside a random forest and a kernel SVM, on the breast
+    cancer and digits data that come with scikit-learn.
+    """
+    from sklearn import datasets  # noqa: PLC0415 - heavy
+
+    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+    from cocoloss.recording import record_fit  # noqa: PLC0415
+    from cocoloss.report.run_report import write_run_report  # noqa: PLC0415
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CoCoError(f"cannot make the folder {out}: {error.strerror}") from error
+    results = {}
+    for name, loader in SETS.items():
+        X, y = getattr(datasets, loader)(return_X_y=True, as_frame=True)
+        with messages.notes_for_warnings():
+            evaluations = _run(X, y, CHOICES, folds, "uniform", epochs, seed)
+            # Two dimensions where they suffice: two classes are drawn as they are.
+            width = 2 if y.nunique() == 2 else None
+            estimator = Training(epochs=epochs, seed=seed).classifier(embedding_dim=width)
+            record = record_fit(estimator, X, y, data_name=name, random_state=seed)
+        page = out / f"{name.replace(' ', '-')}.html"
+        write_run_report(record, page)
+        results[name] = {"models": _as_json(evaluations), "page": str(page)}
+        if not as_json:
+            _show(evaluations, f"{name}: {len(X):,} rows, {X.shape[1]} columns", "uniform")
+            click.echo(f"How CoCo learns it: {page}\n")
+    if as_json:
+        messages.print_json(results)
 
 
 def _without_lone_rows(X: Any, y: Any) -> tuple[Any, Any]:
@@ -103,19 +149,26 @@ def _note_few_rows(counts: Any, asked: int, n_folds: int) -> None:
         messages.note(f"classes with fewer rows than the {n_folds} folds are not in each: {names}")
 
 
-def run(
-    X: Any,
-    y: Any,
-    models: Sequence[str],
-    folds: int,
-    priors: str,
-    epochs: int | None,
-    seed: int,
+def _run(
+    X: Any, y: Any, models: Sequence[str], folds: int, priors: str, epochs: int | None, seed: int
 ) -> "list[Evaluation]":
     """Return the evaluations, with a line that says whose turn it is."""
-    from cocoloss.benchmark.evaluation import evaluate_models  # noqa: PLC0415 - heavy
+    from rich import progress  # noqa: PLC0415 - heavy
+    from rich.console import Console  # noqa: PLC0415
 
-    with _turns(len(models)) as on_model:
+    from cocoloss.benchmark.evaluation import NAMES, evaluate_models  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    with progress.Progress(
+        progress.SpinnerColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task("", total=len(models), completed=-1)
         return evaluate_models(
             X,
             y,
@@ -124,37 +177,11 @@ def run(
             priors=priors,
             seed=seed,
             network_options={} if epochs is None else {"max_iter": epochs},
-            on_model=on_model,
+            on_model=lambda model: bar.update(task, advance=1, description=NAMES[model]),
         )
 
 
-@contextmanager
-def _turns(n_models: int) -> Iterator[Callable[[str], None]]:
-    from rich.console import Console  # noqa: PLC0415 - heavy
-    from rich.progress import (  # noqa: PLC0415
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
-
-    from cocoloss.benchmark.evaluation import NAMES  # noqa: PLC0415
-
-    console = Console(stderr=True)
-    columns = SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn()
-    with Progress(
-        *columns,
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
-        task = progress.add_task("", total=n_models, completed=-1)
-        yield lambda model: progress.update(task, advance=1, description=NAMES[model])
-
-
-def as_json_values(evaluations: "list[Evaluation]") -> list[dict[str, Any]]:
+def _as_json(evaluations: "list[Evaluation]") -> list[dict[str, Any]]:
     """Return what machines read: means, and every fold."""
     return [
         {
@@ -167,21 +194,20 @@ def as_json_values(evaluations: "list[Evaluation]") -> list[dict[str, Any]]:
     ]
 
 
-def show(evaluations: "list[Evaluation]", title: str, priors: str) -> None:
+def _show(evaluations: "list[Evaluation]", title: str, priors: str) -> None:
     """Print the table; the best of each column is bold, and what it means stands below."""
     import numpy as np  # noqa: PLC0415 - heavy
     from rich.measure import Measurement  # noqa: PLC0415
 
     shown = [m for m in COLUMNS if any(np.isfinite(e.mean(m)) for e in evaluations)]
     console = messages.console()
-    between = " ± " if messages.can_print("±") else " +- "
-    tables = [_table(evaluations, [*shown, SECONDS], title, between)]
+    tables = [_table(evaluations, [*shown, SECONDS], title)]
     unbounded = console.options.update(width=UNBOUNDED)
     if Measurement.get(console, unbounded, tables[0]).maximum > console.width:  # nothing is cut
-        quality = [*(m for m in shown if m not in GEOMETRY), SECONDS]
         geometry = [m for m in shown if m in GEOMETRY]
-        halves = [(quality, title)] + ([(geometry, None)] if geometry else [])
-        tables = [_table(evaluations, half, above, between) for half, above in halves]
+        quality = [*(m for m in shown if m not in GEOMETRY), SECONDS]
+        tables = [_table(evaluations, quality, title)]
+        tables += [_table(evaluations, geometry)] if geometry else []
     n_folds = len(evaluations[0].folds["accuracy"])
     alike = "count alike for every model" if priors == "uniform" else "count as often as they occur"
     with messages.escaped_output():
@@ -190,34 +216,39 @@ def show(evaluations: "list[Evaluation]", title: str, priors: str) -> None:
         click.echo(f"Means over the test rows of {n_folds} folds; classes {alike}.")
 
 
-def _table(
-    evaluations: "list[Evaluation]", shown: Sequence[str], title: str | None, between: str
-) -> "Table":
-    import numpy as np  # noqa: PLC0415 - heavy
-    from rich.table import Table  # noqa: PLC0415
+def _table(evaluations: "list[Evaluation]", shown: Sequence[str], title: str = "") -> "Table":
+    from rich.table import Table  # noqa: PLC0415 - heavy
     from rich.text import Text  # noqa: PLC0415
 
     from cocoloss.benchmark.evaluation import NAMES  # noqa: PLC0415
 
     # The name of a file is no markup.
-    above = None if title is None else Text(title, style="bold")
-    table = Table(title=above, title_justify="left")
+    table = Table(title=Text(title, style="bold") if title else None, title_justify="left")
     table.add_column("model", no_wrap=True)
+    cells = []
     for measure in shown:
-        table.add_column(HEADINGS[measure], justify="right", no_wrap=True)
-    for evaluation in evaluations:
-        cells = []
-        for measure in shown:
-            if measure == SECONDS:
-                cells.append(f"{evaluation.seconds:.2f}")
-                continue
-            _, digits, larger = COLUMNS[measure]
-            means = [e.mean(measure) for e in evaluations]
-            mean = evaluation.mean(measure)
-            text = "" if np.isnan(mean) else f"{mean:.{digits}f}"
-            if measure == "balanced_accuracy":
-                text += f"{between}{evaluation.spread(measure):.3f}"
-            best = np.nanmax(means) if larger else np.nanmin(means)
-            cells.append(f"[bold]{text}[/]" if len(means) > 1 and mean == best else text)
-        table.add_row(NAMES[evaluation.model], *cells)
+        heading = "s/fit" if measure == SECONDS else COLUMNS[measure][0]
+        table.add_column(heading, justify="right", no_wrap=True)
+        cells.append(_cells(evaluations, measure))
+    for evaluation, *row in zip(evaluations, *cells, strict=True):
+        table.add_row(NAMES[evaluation.model], *row)
     return table
+
+
+def _cells(evaluations: "list[Evaluation]", measure: str) -> list[str]:
+    """Return a column of the table, in markup."""
+    import numpy as np  # noqa: PLC0415 - heavy
+
+    if measure == SECONDS:
+        return [f"{evaluation.seconds:.2f}" for evaluation in evaluations]
+    _, digits, larger = COLUMNS[measure]
+    means = [evaluation.mean(measure) for evaluation in evaluations]
+    texts = ["" if np.isnan(mean) else f"{mean:.{digits}f}" for mean in means]
+    if measure == "balanced_accuracy":
+        between = " ± " if messages.can_print("±") else " +- "
+        spreads = [evaluation.spread(measure) for evaluation in evaluations]
+        texts = [f"{t}{between}{spread:.3f}" for t, spread in zip(texts, spreads, strict=True)]
+    if len(means) == 1:
+        return texts
+    best = np.nanmax(means) if larger else np.nanmin(means)
+    return [f"[bold]{t}[/]" if mean == best else t for t, mean in zip(texts, means, strict=True)]

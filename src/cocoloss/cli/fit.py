@@ -7,8 +7,13 @@ from typing import Any
 import click
 
 from cocoloss.cli import messages, options
-from cocoloss.cli.options import Training, training_options
-from cocoloss.cli.training_table import TrainingFile, TrainingTable, training_file
+from cocoloss.cli.options import (
+    Training,
+    TrainingFile,
+    TrainingTable,
+    training_file,
+    training_options,
+)
 
 
 @click.command()
@@ -80,7 +85,7 @@ def _tune(estimator: Any, table: TrainingTable, n_trials: int, seed: int) -> dic
 
         quiet = clone(estimator).set_params(verbose=False)
         result = tune_classifier(
-            quiet, table.typed(), table.y, n_trials=n_trials, random_state=seed, on_trial=show
+            quiet, table.typed()[0], table.y, n_trials=n_trials, random_state=seed, on_trial=show
         )
     return {
         "params": result.best_params,
@@ -90,7 +95,9 @@ def _tune(estimator: Any, table: TrainingTable, n_trials: int, seed: int) -> dic
 
 
 def _facts(estimator: Any, table: TrainingTable, out: Path, seconds: float) -> dict[str, Any]:
-    labels, counts = _counts(table.y)
+    import numpy as np  # noqa: PLC0415 - heavy
+
+    labels, counts = np.unique(np.asarray(table.y), return_counts=True)
     preprocessor = estimator.preprocessor_
     return {
         "model": str(out),
@@ -101,18 +108,11 @@ def _facts(estimator: Any, table: TrainingTable, out: Path, seconds: float) -> d
         "features": preprocessor.n_features_out_,
         "kinds": preprocessor.kinds_,
         "dropped_columns": table.left_out | preprocessor.dropped_columns_,
-        "classes": dict(zip(labels, counts, strict=True)),
+        "classes": dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True)),
         "members": len(estimator.heads_),
         "epochs": estimator.n_iter_,
         "seconds": round(seconds, 3),
     }
-
-
-def _counts(y: Any) -> tuple[list[str], list[int]]:
-    import numpy as np  # noqa: PLC0415
-
-    labels, counts = np.unique(np.asarray(y), return_counts=True)
-    return [str(label) for label in labels.tolist()], counts.tolist()
 
 
 def _print(facts: dict[str, Any]) -> None:

@@ -42,13 +42,8 @@ def notes_for_warnings(
 ) -> Iterator[None]:
     """Show warnings as notes, after the work, each once: folds repeat them.
 
-    Parameters
-    ----------
-    advice : mapping of str to str
-        What a warning about columns is about -> what the command's options can do. What an
-        argument in Python would do is of no use on a command line.
-    but : sequence of str
-        What warnings are about that the command tells in its own way.
+    ``advice`` says what the command's options can do about columns, as what an argument in Python
+    would do is of no use here; ``but`` names what the command tells in its own way.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -3,11 +3,18 @@
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+
+from cocoloss.cli.messages import ADVICE, listed, note, notes_for_warnings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cocoloss.columns.column_kinds import ColumnKind
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
@@ -24,14 +31,7 @@ def packed(
 ) -> Callable[[Command], Command]:
     """Return what adds options to a command, which gets them as one argument.
 
-    Parameters
-    ----------
-    argument : str
-        Its name.
-    make : callable
-        Makes it; options that are not among its parameters go to the command as they are.
-    options : sequence of decorators
-        From first to last in the help.
+    Options that are not among the parameters of ``make`` go to the command as they are.
     """
     names = list(inspect.signature(make).parameters)
 
@@ -154,15 +154,10 @@ training_options = packed(
 )
 
 
-def out_option(
-    name: str,
-    *,
-    required: bool = False,
-    help: str,  # noqa: A002 - click's word
-) -> Callable[[Command], Command]:
+def out_option(name: str, **options: Any) -> Callable[[Command], Command]:
     """Return what adds --out."""
     place = click.Path(path_type=Path, readable=False)  # write_whole says what is wrong with it
-    return click.option("--out", required=required, type=place, metavar=name, help=help)
+    return click.option("--out", type=place, metavar=name, **options)
 
 
 def check_out(
@@ -170,14 +165,7 @@ def check_out(
 ) -> None:
     """Refuse, before the work, a place that cannot be written, or that holds what is being read.
 
-    Parameters
-    ----------
-    out : Path
-        Where the result goes.
-    inputs : sequence of Path
-        What is read.
-    suffixes, never : sequences of str
-        How the name may end, if that matters, and how it may not: a model is no table.
+    ``suffixes`` is how the name may end, if that matters, ``never`` how it may not.
     """
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
     from cocoloss.files import check_can_write  # noqa: PLC0415
@@ -200,3 +188,145 @@ def check_is_no_model(file: Path) -> None:
         raise CoCoError(
             f"{file} is a model, not a table; in `predict` and `embed` the model is first"
         )
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """A table with its target, as it was read."""
+
+    X: "pd.DataFrame"
+    y: "pd.Series[Any]"
+    name: str  # of the file
+    preprocess: Any = "auto"  # for an estimator that reads columns as the user, or the file, says
+    n_left_out: int = 0  # rows without a class that the file has besides
+    left_out: dict[str, str] = field(default_factory=dict)  # column that the file has besides: why
+
+    def typed(self) -> tuple["pd.DataFrame", "dict[str, ColumnKind]"]:
+        """Return the columns typed by their kinds, so that no fold reads them differently."""
+        from cocoloss.columns import make_preprocessor  # noqa: PLC0415 - heavy
+        from cocoloss.columns.column_kinds import typed_by_kind  # noqa: PLC0415
+
+        return typed_by_kind(self.X, make_preprocessor(self.preprocess))
+
+
+@dataclass(frozen=True)
+class TrainingFile:
+    """A file, its target, and what the user says of both."""
+
+    file: Path
+    target: str
+    drop: tuple[str, ...]
+    how: dict[str, Any]  # to read it
+    categorical: tuple[str, ...]
+    day_first: bool | None  # in dates that do not tell
+    use: tuple[str, ...] = ()  # columns that only count the rows
+
+    def read(self) -> TrainingTable:
+        """Return the table and its target; note what the user may want otherwise."""
+        from cocoloss.columns import TablePreprocessor  # noqa: PLC0415 - heavy
+        from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+        from cocoloss.tables import open_table, split_target  # noqa: PLC0415 - heavy
+
+        target = self.target
+        check_is_no_model(self.file)
+        categorical = [name for name in self.categorical if name not in self.drop]
+        if target in categorical:
+            raise CoCoError(f"--categorical {target}: that is the target, whose values are classes")
+        with notes_for_warnings(advice=ADVICE):
+            # Categories are text, as they are for `predict`: 007 is not 7.
+            table = open_table(self.file, text=categorical, **self.how)
+            frame = table.read()
+        self._check_columns(frame)
+        X, y = split_target(frame.drop(columns=list(self.drop)), target, missing="drop")
+        counters = self._counters(frame, X)
+        X = X.drop(columns=counters)
+        n_left_out = len(frame) - len(y)
+        if n_left_out:
+            note(f"left out {n_left_out:,} rows whose {target} is not known")
+        table = table.with_options(text=[target, *self.drop, *categorical])
+        _note_codes_and_identifiers(X, table.codes)
+        decimal = table.decimal if table.decimal == "," or self.how.get("decimal") else None
+        said: dict[str, Any] = {
+            "categorical_features": categorical or None,
+            "day_first": self.day_first,
+            "decimal": decimal,
+        }
+        arguments = {name: value for name, value in said.items() if value is not None}
+        preprocess = TablePreprocessor(**arguments) if arguments else "auto"
+        left_out = dict.fromkeys(counters, "counts the rows")
+        return TrainingTable(X, y, self.file.name, preprocess, n_left_out, left_out)
+
+    def _check_columns(self, frame: "pd.DataFrame") -> None:
+        from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+
+        for what, names in (("drop", self.drop), ("use", self.use)):
+            lacking = [name for name in names if name not in frame.columns]
+            if lacking:
+                raise CoCoError(
+                    f"{self.file} has no column {lacking[0]!r} to {what}; it has "
+                    f"{listed(frame.columns)}"
+                )
+
+    def _counters(self, frame: "pd.DataFrame", X: "pd.DataFrame") -> list[str]:
+        """Return the columns that only count the rows, and say that they are left out."""
+        from cocoloss.exceptions import CoCoError  # noqa: PLC0415
+        from cocoloss.tables.table import find_counters  # noqa: PLC0415
+
+        counters = [name for name in find_counters(frame) if name in X and name not in self.use]
+        if counters and len(counters) == len(X.columns):
+            raise CoCoError(
+                f"{self.file} has no column beside {self.target!r} but {listed(counters)}, which "
+                f"counts the rows; say --use COLUMN to learn from it"
+            )
+        if counters:
+            note(
+                f"left out, as it only counts the rows: {listed(counters)}; say --use COLUMN to "
+                f"learn from it"
+            )
+        return counters
+
+
+def _note_codes_and_identifiers(X: "pd.DataFrame", codes: Sequence[str]) -> None:
+    from cocoloss.tables.table import find_identifiers  # noqa: PLC0415 - heavy
+
+    if codes:
+        note(
+            f"read as numbers, though some begin with 0: {listed(codes)}; say "
+            f"--categorical COLUMN if they are codes, --drop COLUMN if they only name the rows"
+        )
+    named = [name for name in find_identifiers(X) if name not in codes]
+    if named:
+        note(
+            f"used as numbers, though no two are equal and the name is that of an identifier: "
+            f"{listed(named)}; say --drop COLUMN if they only name the rows"
+        )
+
+
+training_file = packed(  # FILE, --target and what can be said of columns
+    "source",
+    TrainingFile,
+    [
+        table_with_gaps,
+        click.option("--target", required=True, metavar="COLUMN", help="The column to predict."),
+        click.option(
+            "--drop", multiple=True, metavar="COLUMN", help="Leave a column out; repeatable."
+        ),
+        click.option(
+            "--use",
+            multiple=True,
+            metavar="COLUMN",
+            help="Learn from a column though it only counts the rows; repeatable.",
+        ),
+        click.option(
+            "--categorical",
+            multiple=True,
+            metavar="COLUMN",
+            help="Take a column for categories, though it holds numbers; repeatable.",
+        ),
+        click.option(
+            "--day-first/--month-first",
+            default=None,
+            help="What comes first in dates such as 01/02/2024, where no number above 12 tells.",
+        ),
+    ],
+)

@@ -21,47 +21,52 @@ CHUNK_NUMBERS = 2**20  # numbers of a table held at once; embeddings and predict
 FEWEST_ROWS = 1000
 Part = TypeVar("Part")
 DIGITS = 8  # of probabilities, behind the point
-MODEL = click.argument("model", type=click.Path(path_type=Path))
-KEEP = click.option(
-    "--keep", multiple=True, metavar="COLUMN", help="Copy a column of the table, such as its id."
+
+
+@dataclass(frozen=True)
+class Job:
+    """A model, a table, and where what the model makes of it goes."""
+
+    model: Path
+    file: Path
+    how: dict[str, Any]  # to read the table
+    out: Path | None
+    keep: tuple[str, ...]  # columns to copy
+
+
+job_options = options.packed(
+    "job",
+    Job,
+    [
+        click.argument("model", type=click.Path(path_type=Path)),
+        options.table_with_gaps,
+        options.out_option(
+            "FILE", help="CSV, TSV or Parquet, also .gz; standard output if left out."
+        ),
+        click.option(
+            "--keep",
+            multiple=True,
+            metavar="COLUMN",
+            help="Copy a column of the table, such as its id.",
+        ),
+    ],
 )
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a command makes of each row.
+    """What a command makes of each row."""
 
-    Attributes
-    ----------
-    names : function of a model
-        Returns the names of the columns.
-    values : function of a model and a table
-        Returns the columns.
-    needs : dict of str to str
-        Methods that the model must have, and the options that ask for them.
-    """
-
-    names: Callable[["FittedModel"], list[str]]
+    names: Callable[["FittedModel"], list[str]]  # of its columns
     values: Callable[["FittedModel", "pd.DataFrame"], list[Any]]
-    needs: dict[str, str]
+    needs: dict[str, str]  # method that the model must have: option that asks for it
 
 
 @click.command()
-@MODEL
-@options.table_with_gaps
-@options.out_option("FILE", help="CSV, TSV or Parquet, also .gz; standard output if left out.")
+@job_options
 @click.option("--proba", is_flag=True, help="Add the probability of each class.")
 @click.option("--outliers", is_flag=True, help="Add how strange each row is: larger is stranger.")
-@KEEP
-def predict(
-    model: Path,
-    file: Path,
-    how: dict[str, Any],
-    out: Path | None,
-    proba: bool,
-    outliers: bool,
-    keep: tuple[str, ...],
-) -> None:
+def predict(job: Job, proba: bool, outliers: bool) -> None:
     """Predict the class of each row of a table.
 
     Columns are found by their names, in any order; further ones do not matter.
@@ -85,21 +90,12 @@ def predict(
 
     needs = {"predict_proba": "--proba"} if proba else {}
     needs |= {"outlier_score": "--outliers"} if outliers else {}
-    _write_rows(model, file, how, out, keep, Result(names, values, needs))
+    _write_rows(job, Result(names, values, needs))
 
 
 @click.command()
-@MODEL
-@options.table_with_gaps
-@options.out_option("FILE", help="CSV, TSV or Parquet, also .gz; standard output if left out.")
-@KEEP
-def embed(
-    model: Path,
-    file: Path,
-    how: dict[str, Any],
-    out: Path | None,
-    keep: tuple[str, ...],
-) -> None:
+@job_options
+def embed(job: Job) -> None:
     """Write the embedding of each row of a table.
 
     Inner products of embeddings are the learnt similarity: 1 within a class, where the network
@@ -112,46 +108,45 @@ def embed(
     def names(model: "FittedModel") -> list[str]:
         return [f"embedding_{j}" for j in range(model.n_outputs)]
 
-    def values(model: "FittedModel", X: "pd.DataFrame") -> list[Any]:
-        return list(model.transform(X).T)
-
-    _write_rows(model, file, how, out, keep, Result(names, values, {}))
+    _write_rows(job, Result(names, lambda model, X: list(model.transform(X).T), {}))
 
 
-def _write_rows(
-    path: Path,
-    file: Path,
-    how: dict[str, Any],
-    out: Path | None,
-    keep: tuple[str, ...],
-    result: Result,
-) -> None:
+def _write_rows(job: Job, result: Result) -> None:
     """Read, predict and write chunk by chunk, so that a table need not fit into memory."""
     from cocoloss.columns.encoder import Coverage  # noqa: PLC0415
     from cocoloss.estimators.model_file import load_model  # noqa: PLC0415
+    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
     from cocoloss.tables import open_table, write_table  # noqa: PLC0415 - heavy
 
-    if out is not None:
-        options.check_out(out, [path, file])
-    options.check_is_no_model(file)
-    model = load_model(path)
-    _check_possible(model, result, keep)
+    if job.out is not None:
+        options.check_out(job.out, [job.model, job.file])
+    options.check_is_no_model(job.file)
+    model = load_model(job.model)
+    for method, option in result.needs.items():
+        if not model.has(method):
+            raise CoCoError(f"{option} is not for this model: its head has no {method}")
+    for name in sorted(set(job.keep) & set(result.names(model))):
+        raise CoCoError(f"--keep {name}: a column of the result has that name; rename it first")
     with notes_for_warnings(advice=ADVICE):
-        table = open_table(file, **how)
-        columns = _needed_columns(model.encoder, table, keep)
+        table = open_table(job.file, **job.how)
+        columns = _needed_columns(model.encoder, table, job.keep)
         table, encoder, lenient = _as_in_training(table, model.encoder)
         model, coverage = replace(model, encoder=encoder), Coverage(encoder)
         rows = max(FEWEST_ROWS, CHUNK_NUMBERS // max(len(encoder.column_names), model.n_inputs, 1))
         chunks = table.chunks(rows, columns=columns, lenient=lenient)
-        copies = table.verbatim(list(dict.fromkeys(keep)), rows) if keep else None
+        copies = table.verbatim(list(dict.fromkeys(job.keep)), rows) if job.keep else None
         frames = _frames(model, chunks, copies, result, coverage)
-        if out is None:
+        if job.out is None:
             for i, frame in enumerate(frames):
                 click.echo(frame.to_csv(index=False, header=i == 0), nl=False)
         else:
-            n_rows = write_table(frames, out)
-            click.echo(f"wrote {out} ({n_rows:,} rows)", err=True)
-    _note_uninformative_columns(coverage)
+            n_rows = write_table(frames, job.out)
+            click.echo(f"wrote {job.out} ({n_rows:,} rows)", err=True)
+    if coverage.unknown:
+        shown = [f"{name} (such as {value!r})" for name, value in coverage.unknown.items()]
+        note(f"no row has a category that training had: {listed(shown)}")
+    if coverage.empty and coverage.n_rows > 1:  # a gap in a single row is nothing special
+        note(f"no row has a value of what the model uses: {listed(coverage.empty)}")
 
 
 def _frames(
@@ -186,17 +181,6 @@ def read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
             yield part
 
 
-def _check_possible(model: "FittedModel", result: Result, keep: tuple[str, ...]) -> None:
-    """Refuse what the model has not, and names that two columns would have."""
-    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-
-    for method, option in result.needs.items():
-        if not model.has(method):
-            raise CoCoError(f"{option} is not for this model: its head has no {method}")
-    for name in sorted(set(keep) & set(result.names(model))):
-        raise CoCoError(f"--keep {name}: a column of the result has that name; rename it first")
-
-
 def _needed_columns(encoder: Any, table: "TableFile", keep: tuple[str, ...]) -> list[str] | None:
     """Return the columns that the model reads by name, all if by position; refuse if they lack."""
     from cocoloss.exceptions import CoCoError  # noqa: PLC0415
@@ -215,15 +199,9 @@ def _needed_columns(encoder: Any, table: "TableFile", keep: tuple[str, ...]) -> 
 def _as_in_training(table: "TableFile", encoder: Any) -> tuple["TableFile", Any, list[str]]:
     """Return how to read a table: with the decimal mark that it shows, or else the model's.
 
-    Returns
-    -------
-    TableFile
-        With columns of categories as text, even if they hold digits.
-    TableEncoder or FloatEncoder
-        That expects this decimal mark.
-    list of str
-        Columns of numbers in which the encoder may find text, as it did in training. Not where it
-        would read another decimal mark than the one in which the file's numbers are read.
+    The table has columns of categories as text, even if they hold digits; the encoder expects its
+    decimal mark; last are columns of numbers in which the encoder may find text, as it did in
+    training. Not where it would read another decimal mark than that of the file's numbers.
     """
     from cocoloss.columns.column_kinds import CATEGORY, NUMBER  # noqa: PLC0415
     from cocoloss.columns.encoder import TableEncoder  # noqa: PLC0415
@@ -254,11 +232,3 @@ def _as_in_training(table: "TableFile", encoder: Any) -> tuple["TableFile", Any,
         if kind == NUMBER and (WITH_COMMA in encoder.forms.get(name, "")) == has_comma
     ]
     return table, encoder, lenient
-
-
-def _note_uninformative_columns(coverage: "Coverage") -> None:
-    if coverage.unknown:
-        shown = [f"{name} (such as {value!r})" for name, value in coverage.unknown.items()]
-        note(f"no row has a category that training had: {listed(shown)}")
-    if coverage.empty and coverage.n_rows > 1:  # a gap in a single row is nothing special
-        note(f"no row has a value of what the model uses: {listed(coverage.empty)}")

@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cocoloss.cli import messages, options
-from cocoloss.cli.options import Training, training_options
-from cocoloss.cli.training_table import TrainingFile, TrainingTable, training_file
+from cocoloss.cli.options import (
+    Training,
+    TrainingFile,
+    TrainingTable,
+    training_file,
+    training_options,
+)
 
 if TYPE_CHECKING:
+    from cocoloss.columns.column_kinds import ColumnKind
     from cocoloss.recording import RunRecord
 
 
@@ -49,7 +55,7 @@ def report(
     with messages.notes_for_warnings(advice=messages.ADVICE):
         # Columns are read once, as `fit` reads them: the rows to learn from may lack the cell that
         # tells a kind.
-        X = table.typed()
+        X, kinds = table.typed()
         record = record_fit(
             estimator,
             X,
@@ -58,7 +64,7 @@ def report(
             n_left_out=table.n_left_out,
             random_state=training.seed,
         )
-        record = _with_columns_as_read(record, table)
+    record = _with_columns_as_read(record, table, kinds)
     write_run_report(record, out)
     if as_json:
         messages.print_json({"page": str(out), "priors": training.priors} | _summary(record))
@@ -66,23 +72,23 @@ def report(
         click.echo(f"wrote {out} ({out.stat().st_size / 1000:,.0f} kB); open it in a browser")
 
 
-def _with_columns_as_read(record: "RunRecord", table: TrainingTable) -> "RunRecord":
+def _with_columns_as_read(
+    record: "RunRecord", table: TrainingTable, kinds: "dict[str, ColumnKind]"
+) -> "RunRecord":
     """Return a record that tells the columns of the file, not what was made of them before."""
     from dataclasses import replace  # noqa: PLC0415
 
-    from cocoloss.columns import make_preprocessor  # noqa: PLC0415 - heavy
-    from cocoloss.recording.facts import columns_of  # noqa: PLC0415
+    from cocoloss.recording.record import how_written  # noqa: PLC0415
 
-    read = columns_of(make_preprocessor(table.preprocess).fit(table.X))
-    reasons = read["dropped_columns"] | record.dropped_columns
-    notes = read["column_notes"] | record.column_notes
     used = record.column_kinds
+    notes = {name: record.column_notes.get(name) or how_written(kinds[name]) for name in used}
+    reasons = {name: kind.left_out for name, kind in kinds.items()} | record.dropped_columns
     return replace(
         record,
-        n_features=table.X.shape[1] + len(table.left_out),
-        column_notes={name: notes[name] for name in used if name in notes},
+        n_features=len(kinds) + len(table.left_out),
+        column_notes={name: note for name, note in notes.items() if note},
         dropped_columns=table.left_out
-        | {name: reasons[name] for name in map(str, table.X.columns) if name not in used},
+        | {name: reasons[name] for name in kinds if name not in used},
     )
 
 

@@ -28,7 +28,7 @@ COMMANDS = {
     "compare": ("cocoloss.cli.compare", "Rank models by a table of scores, with tests."),
     "data": ("cocoloss.cli.data", "List, fetch and check tables."),
     "bench": ("cocoloss.cli.bench", "Many models on many tables, resumable."),
-    "demo": ("cocoloss.cli.demo", "Compare models on two data sets and write a report."),
+    "demo": ("cocoloss.cli.evaluate", "Compare models on two data sets and write a report."),
 }
 TRACEBACK = "COCOLOSS_TRACEBACK"
 # A group without a command, whose message is its help; click 8.1 prints that by itself.

@@ -277,10 +277,15 @@ def settle_kinds(X: Any, preprocessor: Any = None) -> Any:
     city     category
     dtype: object
     """
+    return typed_by_kind(X, preprocessor)[0]
+
+
+def typed_by_kind(X: Any, preprocessor: Any = None) -> tuple[Any, dict[str, ColumnKind]]:
+    """Return what :func:`settle_kinds` does, and what each column turned out to be."""
     options = ColumnOptions() if preprocessor is None else ColumnOptions.of(preprocessor)
     table = read_table(X, "settle_kinds")
     found = find_kinds(table, options)
-    warn_of_columns(found, in_estimator=False, stacklevel=2)
+    warn_of_columns(found, in_estimator=False, stacklevel=3)
     changed: dict[Any, Any] = {}
     for j, label in enumerate(X.columns):
         column, this = table.column(j), found[table.names[j]]
@@ -295,7 +300,7 @@ def settle_kinds(X: Any, preprocessor: Any = None) -> Any:
     text = [label for label in X.columns if found[str(label)].left_out]
     if 0 < len(text) < len(X.columns):  # else it is for fit to say that nothing is left
         X = X.drop(columns=text)
-    return X.assign(**changed) if changed else X
+    return X.assign(**changed) if changed else X, found
 
 
 def _find_quantity(

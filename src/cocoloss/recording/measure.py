@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from cocoloss._checks import check_integer
 from cocoloss.estimators.fit import Fitted, head_weights
 from cocoloss.estimators.jobs import Job
 from cocoloss.exceptions import CoCoError, GeometryError, GeometryWarning
@@ -27,7 +26,7 @@ NAN = float("nan")
 
 
 class Snapshot(NamedTuple):
-    """What the network made of the rows."""
+    """What a network made of the rows."""
 
     embedding: NDArray[np.float32]  # (n, q)
     outputs: NDArray[np.float32]  # (n, p): the embedding, or the logits of cross-entropy
@@ -38,16 +37,8 @@ class Snapshot(NamedTuple):
 class SnapshotMeasure:
     """Measures snapshots of the first network of a fitted estimator.
 
-    Parameters
-    ----------
-    job : Job
-        What was trained.
-    fitted : Fitted
-        What came of it; its kind of head judges every snapshot.
-    drawn : integer array of shape (n_train,)
-        Rows of the job that come first in every snapshot.
-    test_labels : integer array of shape (n_test,)
-        Classes of the test rows, which come after them.
+    The rows of the job that are ``drawn`` come first in every snapshot, then the test rows. The
+    head of the fitted estimator is fitted anew to judge each of them.
     """
 
     def __init__(
@@ -77,15 +68,12 @@ class SnapshotMeasure:
         measures["dispersity"] = dispersity_of(moments)
         if len(np.unique(self.test_labels)) > 1:
             measures["test_dispersity"] = dispersity(test_rows, self.test_labels)
-        measures |= self._collapse(rows, snapshot)
+        found = neural_collapse(rows, self.labels, snapshot.weights, snapshot.bias)._asdict()
+        measures |= {name: value for name, value in found.items() if value is not None}
         measures |= self._loss_parts(rows)
         features = snapshot.outputs if self.reads_outputs else snapshot.embedding
         measures |= self._accuracies(features[:n], features[n:])
         return measures, moments.means
-
-    def _collapse(self, rows: NDArray[np.float64], snapshot: Snapshot) -> dict[str, float]:
-        found = neural_collapse(rows, self.labels, snapshot.weights, snapshot.bias)._asdict()
-        return {name: NAN if value is None else value for name, value in found.items()}
 
     def _loss_parts(self, rows: NDArray[np.float64]) -> dict[str, float]:
         """Return the loss and its parts, if it is CoCo: others have no such parts."""
@@ -169,42 +157,22 @@ def reliability_curve(
     probabilities: NDArray[np.float64],
     labels: NDArray[np.int64],
     weights: NDArray[np.float64] | None = None,
-    *,
-    n_bins: int = BINS,
 ) -> Reliability:
-    """Return the reliability curve of predicted probabilities, in bins of equal width.
-
-    Parameters
-    ----------
-    probabilities : array of shape (n, C)
-    labels : array of shape (n,)
-        The true classes, 0, ..., C - 1.
-    weights : array of shape (n,), optional
-        How much each row counts.
-    n_bins : int
-        Number of bins B.
-
-    Examples
-    --------
-    >>> curve = reliability_curve(np.array([[0.9, 0.1], [0.7, 0.3]]), np.array([0, 1]))
-    >>> curve.counts[[6, 8]], round(curve.error, 12)
-    (array([1, 1]), 0.4)
-    """
-    n_bins = check_integer(n_bins, "n_bins", minimum=1)
+    """Return the reliability curve of predicted probabilities (n, C), in bins of equal width."""
     weights = np.ones(len(labels)) if weights is None else weights
     sure = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == labels
-    edges = np.linspace(0, 1, n_bins + 1)
-    place = np.clip(np.searchsorted(edges, sure, side="left") - 1, 0, n_bins - 1)
-    mass = np.bincount(place, weights=weights, minlength=n_bins)
+    edges = np.linspace(0, 1, BINS + 1)
+    place = np.clip(np.searchsorted(edges, sure, side="left") - 1, 0, BINS - 1)
+    mass = np.bincount(place, weights=weights, minlength=BINS)
     share = np.where(mass > 0, mass, np.nan)
-    confidence = np.bincount(place, weights=weights * sure, minlength=n_bins) / share
-    accuracy = np.bincount(place, weights=weights * right, minlength=n_bins) / share
+    confidence = np.bincount(place, weights=weights * sure, minlength=BINS) / share
+    accuracy = np.bincount(place, weights=weights * right, minlength=BINS) / share
     gaps = np.nansum(mass * np.abs(confidence - accuracy))
     return Reliability(
         edges,
-        np.bincount(place, minlength=n_bins),
+        np.bincount(place, minlength=BINS),
         confidence,
         accuracy,
-        float(gaps / mass.sum()) if len(labels) else float("nan"),
+        float(gaps / mass.sum()),
     )

@@ -1,20 +1,31 @@
 """The record of a run: what was fitted, what it learnt by which epoch, how it does on test rows.
 
-Arrays and strings only, computed before: who draws or prints a run looks nowhere else.
+Arrays and strings only, computed before: who draws or prints a run looks nowhere else. What a
+fitted estimator says of itself (arguments, columns, versions) is put into words here.
 """
 
+import inspect
 import math
+import platform
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import cocoloss
+from cocoloss.columns.column_kinds import ColumnKind
+from cocoloss.columns.encoder import FloatEncoder, TableEncoder
 from cocoloss.json_text import json_value
 
 DIGITS = 6  # significant ones in to_dict
 LARGE = ("embeddings", "class_means", "labels", "predicted", "is_test")  # not in to_dict
+NOT_RECORDED = ("callbacks", "verbose")  # arguments that say nothing about what was learnt
+LONGEST_ARGUMENT = 80
+ORDERS = {"%d/%m": "day first", "%m/%d": "month first"}  # how the form of a date begins
 
 MEASURES: Mapping[str, str] = {
     "loss": "CoCo loss of the training rows, all at once",
@@ -38,27 +49,13 @@ MEASURES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Reliability:
-    """Rows sorted into bins by the probability of their predicted class.
+    """Rows sorted into bins by the probability of their predicted class; NaN in an empty bin."""
 
-    Attributes
-    ----------
-    edges : array of shape (B + 1,)
-        Bounds of the bins; a bin holds its upper bound.
-    counts : array of shape (B,)
-        Rows in each bin.
-    confidence : array of shape (B,)
-        Mean probability of the predicted class; NaN in an empty bin.
-    accuracy : array of shape (B,)
-        Share of rows whose predicted class is right; NaN in an empty bin.
-    error : float
-        Expected calibration error: the gap between the two, averaged over the rows.
-    """
-
-    edges: NDArray[np.float64]
-    counts: NDArray[np.int64]
-    confidence: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
-    error: float
+    edges: NDArray[np.float64]  # (B + 1,); a bin holds its upper bound
+    counts: NDArray[np.int64]  # (B,)
+    confidence: NDArray[np.float64]  # (B,), mean probability of the predicted class
+    accuracy: NDArray[np.float64]  # (B,), share of rows whose predicted class is right
+    error: float  # expected calibration error: the gap between the two, averaged over the rows
 
 
 @dataclass(frozen=True)
@@ -228,3 +225,55 @@ def _degrees(gram: NDArray[np.float64]) -> NDArray[np.float64]:
     angles = np.degrees(np.arccos(np.clip(cosines, -1, 1)))
     np.fill_diagonal(angles, np.nan)
     return np.asarray(angles)
+
+
+def arguments_of(estimator: Any) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the arguments as text, and the names of those that are not the default."""
+    parameters = inspect.signature(type(estimator)).parameters
+    given = {n: v for n, v in estimator.get_params(deep=False).items() if n not in NOT_RECORDED}
+    text = {name: _text(value) for name, value in given.items()}
+    return text, tuple(name for name in text if text[name] != _text(parameters[name].default))
+
+
+def _text(value: Any) -> str:
+    if inspect.isroutine(value) or inspect.isclass(value):
+        return str(value.__name__)  # its repr has an address, which is nobody's business
+    return textwrap.shorten(repr(value), LONGEST_ARGUMENT, placeholder=" …")
+
+
+def columns_of(preprocessor: Any) -> dict[str, dict[str, str]]:
+    """Say how a fitted preprocessor reads each column, and why it leaves others out.
+
+    Of a transformer of the user's own nothing is known. Notes are how a column is written or
+    encoded, where there is something to say.
+    """
+    encoder = getattr(preprocessor, "encoder_", None)
+    kinds = dict(encoder.kinds) if isinstance(encoder, TableEncoder | FloatEncoder) else {}
+    notes, dropped = {}, {}
+    if isinstance(encoder, TableEncoder):
+        notes = {name: note for name in kinds if (note := _note(encoder, name))}
+        dropped = dict(encoder.dropped_columns)
+    return {"column_kinds": kinds, "column_notes": notes, "dropped_columns": dropped}
+
+
+def _note(encoder: TableEncoder, name: str) -> str:
+    """Say how a column is written, or how many values it has."""
+    one_hot = encoder.one_hots.get(name)
+    if one_hot is not None:
+        few = " and the rarer ones together" if one_hot.has_infrequent else ""
+        return f"{len(one_hot.categories)} values{few}" if one_hot.categories else "only its gaps"
+    return how_written(encoder.columns[name])
+
+
+def how_written(column: ColumnKind) -> str:
+    """Say how numbers or dates are written, where there is something to say."""
+    parts = [ORDERS.get(column.form[:5], f"written as {column.form}")] if column.form else []
+    if column.lenient:
+        parts.append("other text is a gap")
+    return ", ".join(parts)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what did the work."""
+    packages = {name: version(name) for name in ("numpy", "scikit-learn", "torch")}
+    return {"cocoloss": cocoloss.__version__, "Python": platform.python_version()} | packages

@@ -21,7 +21,6 @@ from cocoloss.estimators.model import Ensemble, ModuleNetworks, Networks, as_inp
 from cocoloss.estimators.targets import encode_targets
 from cocoloss.exceptions import CoCoError
 from cocoloss.metrics import balanced_accuracy
-from cocoloss.recording.facts import arguments_of, columns_of, versions
 from cocoloss.recording.measure import (
     Snapshot,
     SnapshotMeasure,
@@ -29,7 +28,7 @@ from cocoloss.recording.measure import (
     reliability_curve,
     target_similarity,
 )
-from cocoloss.recording.record import MEASURES, RunRecord
+from cocoloss.recording.record import MEASURES, RunRecord, arguments_of, columns_of, versions
 
 if TYPE_CHECKING:
     from cocoloss.training import Callback, Epoch
@@ -262,23 +261,9 @@ def _layer_sizes(job: Job, q: int) -> tuple[int, ...]:
 
 
 class Recorder:
-    """A callback that takes snapshots of the first network at chosen epochs.
+    """A callback that takes snapshots of the first network, at about so many epochs.
 
-    Parameters
-    ----------
-    job : Job
-        What is going to be trained.
-    inputs : float32 array of shape (n, d)
-        The rows to embed.
-    n_snapshots : int
-        How many snapshots, about: the last epoch and the one that is kept come on top.
-
-    Attributes
-    ----------
-    snapshots : dict of int to Snapshot
-        By epoch; 0 is before training.
-    seconds : float
-        What the looking has cost the fit.
+    ``snapshots`` has them by epoch; 0 is before training. ``seconds`` is what looking has cost.
     """
 
     def __init__(self, job: Job, inputs: NDArray[np.float32], n_snapshots: int) -> None:
@@ -358,15 +343,7 @@ def _weights(networks: Any, k: int) -> Any:
 
 
 def snapshot_epochs(n_epochs: int, n_snapshots: int) -> list[int]:
-    """Return the epochs to look at, 0 first and the last one last: dense early, sparse later.
-
-    Examples
-    --------
-    >>> snapshot_epochs(100, 8)
-    [0, 2, 8, 18, 33, 51, 73, 100]
-    >>> snapshot_epochs(3, 8)
-    [0, 1, 2, 3]
-    """
+    """Return the epochs to look at, 0 first and the last one last: dense early, sparse later."""
     if n_snapshots > n_epochs:
         return list(range(n_epochs + 1))
     epochs = [0]
@@ -382,11 +359,6 @@ def split_test(
     """Return rows to learn from and rows to test on, both sorted.
 
     Every class keeps a row to learn from, and if it has two it gives one to the test.
-
-    Examples
-    --------
-    >>> split_test(np.array([0] * 8 + [1, 1, 2]), 0.25, np.random.default_rng(0))[1].shape
-    (3,)
     """
     chosen = []
     for c in np.unique(labels):
@@ -410,15 +382,7 @@ def stratified_sample(
     most: int,
     generator: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Return some of the rows, sorted, with the class shares of all; at least two of a class.
-
-    Examples
-    --------
-    >>> labels = np.array([0] * 97 + [1] * 3)
-    >>> chosen = stratified_sample(labels, np.arange(100), 10, np.random.default_rng(0))
-    >>> np.bincount(labels[chosen]).tolist()
-    [9, 2]
-    """
+    """Return some of the rows, sorted, with the class shares of all; at least two of a class."""
     if len(rows) <= most:
         return np.sort(rows)
     chosen = []

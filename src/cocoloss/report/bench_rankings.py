@@ -9,6 +9,7 @@ import numpy as np
 from cocoloss.benchmark.analysis import ALPHA, BINS, ROPE, Leads, NotRanked, PrintedRanks, Ranking
 from cocoloss.report.cd_diagram import cd_diagram, diagram_label, diagram_note
 from cocoloss.report.document import (
+    MISSING,
     Block,
     Cell,
     Folded,
@@ -22,18 +23,14 @@ from cocoloss.report.document import (
     fixed,
     number_of,
     p_value,
+    percent,
     signed,
+    significant,
     stand_out,
 )
-from cocoloss.report.text import MISSING, percent, significant
 from cocoloss.stats import Comparison
 
-MEASURES = {
-    "balanced_accuracy": "balanced accuracy",
-    "dispersity": "dispersity",
-}
-DIGITS = {"balanced_accuracy": 4}  # decimal places of means; others have three significant digits
-
+FOUR_PLACES = frozenset({"balanced_accuracy", "accuracy", "log_loss"})  # others have three digits
 LONGEST_NARROW = 12  # letters of a name in a diagram for small screens
 FOLD_TESTS = {
     "wilcoxon": "by Wilcoxon's test with Holm's correction, as in the paper",
@@ -65,12 +62,6 @@ def ranking_blocks(ranking: Ranking | NotRanked, prefix: str) -> list[Block]:
 def in_words(ranking: Ranking) -> str:
     """Say who is best, whether anything differs, and what cannot be told apart."""
     comparison = ranking.comparison
-    best = comparison.models[0]
-    alone = not any(best in clique for clique in comparison.cliques)
-    peers = sorted(
-        {m for clique in comparison.cliques if best in clique for m in clique if m != best},
-        key=comparison.models.index,
-    )
     if all_tied(comparison):
         return (
             f"No model is significantly better than another on any of the {comparison.n_datasets} "
@@ -79,12 +70,13 @@ def in_words(ranking: Ranking) -> str:
         )
     ranks = comparison.average_ranks
     first = [model for model in comparison.models if ranks[model] == ranks.iloc[0]]
+    peers = {m for clique in comparison.cliques if comparison.models[0] in clique for m in clique}
+    others = [model for model in comparison.models if model in peers and model not in first]
     said = f"{_listed(first)} {'has' if len(first) == 1 else 'share'} the best average rank, "
     said += (
         f"{ranks.iloc[0]:.2f} of {comparison.n_models} models on {comparison.n_datasets} datasets"
     )
-    others = [model for model in peers if model not in first]
-    if alone:
+    if not peers:
         said += ", and differs significantly from all others."
     else:
         said += f", and cannot be told apart from {_listed(others)}." if others else "."
@@ -106,24 +98,17 @@ def diagrams(ranking: Ranking, prefix: str) -> list[Picture]:
     found = [] if all_tied(ranking.comparison) else [diagram(ranking, prefix)]
     if ranking.comparison.ranking == "scores" and found:
         return found
-    by_mean = _picture(
-        ranking, ranking.by_score, f"{prefix}-{ranking.name}-by-mean", "ranks by means over folds"
-    )
-    return [*found, by_mean]
+    return [*found, diagram(ranking, prefix, by_mean=True)]
 
 
-def diagram(ranking: Ranking, prefix: str) -> Picture:
-    """Return the diagram of the ranks by what is significant over folds."""
+def diagram(ranking: Ranking, prefix: str, *, by_mean: bool = False) -> Picture:
+    """Return the diagram of the ranks by what is significant over folds, or by means."""
+    comparison = ranking.by_score if by_mean else ranking.comparison
     how = {"folds": "ranks by what is significant over folds", "scores": "ranks by scores"}
-    comparison = ranking.comparison
-    return _picture(ranking, comparison, f"{prefix}-{ranking.name}", how[comparison.ranking])
-
-
-def _picture(ranking: Ranking, comparison: Comparison, name: str, how: str) -> Picture:
-    measure = MEASURES.get(ranking.measure, ranking.measure)
+    ranks = "ranks by means over folds" if by_mean else how[comparison.ranking]
     return Picture(
-        name,
-        f"Critical differences by {measure}: {how}",
+        f"{prefix}-{ranking.name}{'-by-mean' if by_mean else ''}",
+        f"Critical differences by {ranking.measure.replace('_', ' ')}: {ranks}",
         lambda: cd_diagram(comparison),
         caption=diagram_note(comparison),
         label=diagram_label(comparison),
@@ -141,11 +126,11 @@ def all_tied(comparison: Comparison) -> bool:
 def ranks_grid(ranking: Ranking) -> Grid:
     """Return means and ranks, both ways of ties, and the paper's beside."""
     comparison, averaged, by_score = ranking.comparison, ranking.averaged, ranking.by_score
-    measure = MEASURES.get(ranking.measure, ranking.measure)
-    columns = ["model", f"mean {measure}", "rank", "± std", "rank, ties averaged", "rank by mean"]
+    mean = f"mean {ranking.measure.replace('_', ' ')}"
+    columns = ["model", mean, "rank", "± std", "rank, ties averaged", "rank by mean"]
     if ranking.printed:
         columns += ["printed rank", "± std printed"]
-    means = [_mean(mean, ranking.measure) for mean in comparison.mean_scores]
+    means = [mean_cell(mean, ranking.measure) for mean in comparison.mean_scores]
     if comparison.common_datasets:  # else they are over different ones
         means = stand_out(means, higher_is_better=comparison.higher_is_better)
     rows = []
@@ -200,10 +185,10 @@ def reference_grid(ranking: Ranking) -> Grid:
     """Return the reference against every other model: wins, tests, probabilities."""
     by_score, reference = ranking.by_score, ranking.reference
     bayes = None if ranking.bayes is None else ranking.bayes.set_index("second")
-    digits = DIGITS.get(ranking.measure)
-    tested = {"p Nemenyi": ranking.comparison}
-    if ranking.comparison.ranking == "folds":  # where most models may tie
-        tested["p Nemenyi, by mean"] = by_score
+    by_folds = ranking.comparison.ranking == "folds"  # where most models may tie
+    tested: dict[str, Comparison | None] = {"p Nemenyi": ranking.comparison}
+    tested |= {"p Nemenyi, by mean": by_score} if by_folds else {}
+    tested["p Wilcoxon-Holm"] = ranking.pairs
     rows = []
     for other in ranking.comparison.models:
         if other == reference:
@@ -212,15 +197,12 @@ def reference_grid(ranking: Ranking) -> Grid:
         mean = float((by_score.scores[reference] - by_score.scores[other]).mean())
         cells = [
             Cell(other),
-            brief(mean) if digits is None else signed(mean, digits),
+            signed(mean, 4) if ranking.measure in FOUR_PLACES else brief(mean),
             *(
                 number_of(int(counts.loc[reference, other]))
                 for counts in (by_score.wins, by_score.ties, by_score.losses)
             ),
-            *(p_value(ranks.p_values.loc[reference, other]) for ranks in tested.values()),
-            p_value(
-                None if ranking.pairs is None else ranking.pairs.p_values.loc[reference, other]
-            ),
+            *(p_value(by and by.p_values.loc[reference, other]) for by in tested.values()),
         ]
         if bayes is not None and other in bayes.index:
             shares = [bayes.loc[other, n] for n in ("first_better", "equal", "second_better")]
@@ -228,9 +210,9 @@ def reference_grid(ranking: Ranking) -> Grid:
         elif bayes is not None:
             cells += [fixed(None, 0)] * 3
         rows.append(tuple(cells))
-    columns = ["against", "mean difference", "wins", "ties", "losses", *tested, "p Wilcoxon-Holm"]
+    columns = ["against", "mean difference", "wins", "ties", "losses", *tested]
     caption = "Wins count datasets on which the mean over folds is better."
-    if len(tested) > 1:
+    if by_folds:
         caption += f" {BOTH_NEMENYI}"
     if ranking.pairs is not None:
         n_pairs = comb(ranking.pairs.n_models, 2)
@@ -298,8 +280,9 @@ def _rank(comparison: Comparison, model: str) -> Cell:
     return fixed(rank, 2, best=best and not all_tied(comparison))
 
 
-def _mean(value: float, measure: str) -> Cell:
-    return fixed(value, DIGITS[measure]) if measure in DIGITS else brief(value)
+def mean_cell(value: float, measure: str) -> Cell:
+    """Return the mean of a measure with as many digits as it deserves."""
+    return fixed(value, 4) if measure in FOUR_PLACES else brief(value)
 
 
 def _listed(names: list[str]) -> str:
@@ -307,7 +290,7 @@ def _listed(names: list[str]) -> str:
 
 
 def lead_blocks(leads: Leads) -> list[Block]:
-    """Return the section; nothing if nothing is known of the tables."""
+    """Return on which tables the reference leads; nothing if nothing is known of them."""
     grids = [grid for grid in (wins_grid(leads), tendencies_grid(leads)) if grid.rows]
     return [Heading("On which tables"), *grids] if grids else []
 

@@ -22,10 +22,9 @@ from cocoloss.report.bench_sections import (
     making_blocks,
     missing_blocks,
 )
-from cocoloss.report.document import Block, Document, Heading, Picture, Side, slug
+from cocoloss.report.document import Block, Document, Heading, Picture, slug
 from cocoloss.report.figures import SUFFIXES, page_svg
-from cocoloss.report.latex import as_latex
-from cocoloss.report.markdown import as_markdown
+from cocoloss.report.markup import as_latex, as_markdown
 from cocoloss.report.templates import render
 
 FIGURES = "figures"
@@ -43,31 +42,12 @@ def write_bench_report(
     missing: str = "drop_datasets",
     experiments: Iterable[Path] = (),
 ) -> list[Path]:
-    """Write the report of a store.
+    """Write the report of a store, running or finished; return its files, the page last.
 
-    Parameters
-    ----------
-    store : Store
-        Running or finished.
-    folder : path
-        Made if it is not there. Files of an earlier report are replaced one by one, each whole;
-        the page comes last. Other files are left alone.
-    names : tuple of str
-        Only benchmarks of these names, NAME or NAME@HASH; all if empty.
-    missing : {"drop_datasets", "worst"}
-        What becomes of datasets that lack the result of a model.
-    experiments : iterable of Path
-        Folders with the modules of experiments that are not built in, and with ``printed.py``.
-
-    Returns
-    -------
-    list of Path
-        What was written; the page is the last.
-
-    Raises
-    ------
-    CoCoError
-        If the store is empty, an experiment is not found, or the folder cannot be written to.
+    The folder is made if it is not there. Files of an earlier report are replaced one by one, each
+    whole; other files are left alone. ``names`` chooses benchmarks, NAME or NAME@HASH; all if
+    empty. ``missing`` is "drop_datasets" or "worst": what becomes of datasets that lack the result
+    of a model. ``experiments`` are folders with modules that are not built in, and ``printed.py``.
     """
     target = _check_folder(Path(folder))
     folders = tuple(experiments)
@@ -100,16 +80,9 @@ def analyse(
 ) -> Any:
     """Compute what the report of a benchmark shows.
 
-    Parameters
-    ----------
-    findings : Findings
-    missing : {"drop_datasets", "worst"}
-        What becomes of datasets that lack the result of a model.
-    module : Experiment, optional
-        That of its kind; found if left out. Its ``analyse`` is called if it has one; otherwise
-        models are ranked as in accuracy experiments.
-    folders : sequence of Path
-        Where modules are looked for, and ranks that a publication prints.
+    The module of its kind is found in ``folders`` if it is left out. Its ``analyse`` is called if
+    it has one; otherwise models are ranked as in accuracy experiments, beside ranks that a
+    publication prints.
     """
     module = load_experiment(findings.kind, folders) if module is None else module
     of_kind = getattr(module, "analyse", None)
@@ -143,7 +116,7 @@ def build_document(
 
 def as_page(document: Document, folder: str) -> str:
     """Return a document as a page that fetches nothing; pictures link to files in a folder."""
-    sections = [block for block in _unfolded(document.blocks) if block.level < 3]
+    sections = [b for b in document.blocks if isinstance(b, Heading) and b.level < 3]
     anchors = {id(block): f"section-{number + 1}" for number, block in enumerate(sections)}
     return render(
         "bench.html",
@@ -160,15 +133,6 @@ def as_page(document: Document, folder: str) -> str:
         suffixes=SUFFIXES,
         infinity=math.inf,
     )
-
-
-def _unfolded(blocks: Sequence[Block]) -> list[Heading]:
-    """Return the headings that a page shows without being asked to."""
-    found: list[Heading] = []
-    for block in blocks:
-        found += _unfolded(block.blocks) if isinstance(block, Side) else []
-        found += [block] if isinstance(block, Heading) else []
-    return found
 
 
 def _drawings(picture: Picture) -> list[Markup]:
@@ -216,9 +180,11 @@ def _json(findings: Sequence[Findings], analyses: Sequence[Any], prefixes: Seque
 
 def _check_folder(target: Path) -> Path:
     """Refuse, before the work, what is a file or is called like one."""
-    if target.exists() and not target.is_dir():
+    if target.is_dir():
+        return target
+    if target.exists():
         raise CoCoError(f"cannot write to {target}: it is a file; name a folder")
-    if target.suffix.lower() in FILE_SUFFIXES and not target.is_dir():
+    if target.suffix.lower() in FILE_SUFFIXES:
         raise CoCoError(
             f"cannot write to {target}: a report is a folder with {PAGE} and more; name a folder, "
             f"such as {target.with_suffix('')}"

@@ -1,6 +1,6 @@
 """What the report says of a benchmark, as blocks: what it was, how models did, what is missing."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from cocoloss.benchmark.experiments import Experiment
 from cocoloss.benchmark.findings import Findings
 from cocoloss.benchmark.spec import readable_time
 from cocoloss.benchmark.tasks import OPEN
-from cocoloss.report.bench_rankings import lead_blocks, ranking_blocks
+from cocoloss.report.bench_rankings import lead_blocks, mean_cell, ranking_blocks
 from cocoloss.report.document import (
     Block,
     Cards,
@@ -21,8 +21,6 @@ from cocoloss.report.document import (
     Heading,
     Items,
     Text,
-    brief,
-    fixed,
     number_of,
     stand_out,
 )
@@ -37,7 +35,6 @@ COLUMNS = {  # measure -> heading
     "train_dispersity": "dispersity, training",
     "fit_seconds": "seconds a fit",
 }
-FOUR_PLACES = frozenset({"balanced_accuracy", "accuracy", "log_loss"})  # others have three digits
 COSTS = frozenset({"fit_seconds"})  # they depend on the machine: nothing stands out
 HIGHER = frozenset({"balanced_accuracy", "accuracy"})
 FOLD_COLUMNS = ("balanced_accuracy", "accuracy", "log_loss", "dispersity", "fit_seconds")
@@ -77,13 +74,10 @@ def _what_is_missing(missing: Any, n_units: int) -> str:
     n_open = int((missing["status"] == OPEN).sum())
     n_wrong = len(missing) - n_open
     pairs = f"of {n_units:,} pairs of dataset and model"
-    are = "is" if n_open == 1 else "are"
-    if not n_wrong:
-        said = f"{n_open:,} {pairs} {are} not finished yet"
-    else:
-        said = f"Something went wrong for {n_wrong:,} {pairs}"
-        said += f", and {n_open:,} {are} not finished yet" if n_open else ""
-    return f"{said}; see “What is missing” below."
+    wrong = f"Something went wrong for {n_wrong:,} {pairs}" if n_wrong else ""
+    subject = f", and {n_open:,}" if n_wrong else f"{n_open:,} {pairs}"
+    to_come = f"{subject} {'is' if n_open == 1 else 'are'} not finished yet" if n_open else ""
+    return f"{wrong}{to_come}; see “What is missing” below."
 
 
 def _protocol(findings: Findings, folds: Mapping[str, Any], *, tuned: bool) -> str:
@@ -178,28 +172,19 @@ def making_blocks(findings: Findings) -> list[Block]:
             f"{machine.get('system', 'unknown system')}, {machine.get('cores', '?')} cores, "
             f"{gigabytes:.0f} GB: {packages}."
         )
-    rows = tuple((Cell(key), Cell(str(value))) for key, value in _spec_lines(findings.spec))
+    rows = tuple((Cell(key), Cell(value)) for key, value in _spec_lines(findings.spec))
     spec = Grid("", ("key", "value"), rows, n_names=2)
     lines.append(f"Hash of the spec: {findings.spec_hash[:16]}.")
     return [Items(tuple(lines)), Folded("The spec", (spec,))]
 
 
-def _spec_lines(spec: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    lines: list[tuple[str, Any]] = []
+def _spec_lines(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for key, value in spec.items():
-        if key == "deviations":
-            continue
-        if isinstance(value, Mapping):
-            lines += [(f"{key}.{inner}", _short(item)) for inner, item in value.items()]
-        else:
-            lines.append((key, _short(value)))
-    return lines
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) or "all"
-    return str(value)
+        if isinstance(value, Mapping) and not prefix:
+            yield from _spec_lines(value, f"{key}.")
+        elif key != "deviations":  # which have been said before
+            values = value if isinstance(value, list | tuple) else [value]
+            yield f"{prefix}{key}", ", ".join(map(str, values)) or "all"
 
 
 def accuracy_blocks(_findings: Findings, analysis: AccuracyAnalysis, prefix: str) -> list[Block]:
@@ -232,7 +217,7 @@ def measures_grid(analysis: AccuracyAnalysis) -> Grid:
     shown = [m for m in COLUMNS if m in frame.columns and frame[m].notna().any()]
     columns = [[number_of(int(n)) for n in frame["n_datasets"]]]
     for measure in shown:
-        cells = [_mean(value, measure) for value in frame[measure]]
+        cells = [mean_cell(value, measure) for value in frame[measure]]
         on = whole.loc[:, frame[measure].notna()]
         # Means over different datasets cannot be compared, nor can times on different machines.
         if measure not in COSTS and on.eq(on.iloc[:, 0], axis=0).all(axis=None):
@@ -287,31 +272,28 @@ def dataset_blocks(analysis: AccuracyAnalysis, prefix: str) -> list[Block]:
 
 def _of_dataset(scores: Any, partial: Any) -> list[Cell]:
     """Return the means on a dataset; what lacks folds is marked, and never the best."""
-    cells = stand_out([_mean(value, "balanced_accuracy") for value in scores.mask(partial)])
+    cells = stand_out([mean_cell(value, "balanced_accuracy") for value in scores.mask(partial)])
     return [
         Cell(f"{value:.4f}{PARTIAL}", float(value)) if lacks else cell
         for cell, value, lacks in zip(cells, scores, partial, strict=True)
     ]
 
 
-def _mean(value: float, measure: str) -> Cell:
-    return fixed(value, 4) if measure in FOUR_PLACES else brief(value)
-
-
 def fold_data(findings: Findings, analysis: AccuracyAnalysis) -> dict[str, Any]:
     """Return what a page needs to open a dataset: folds, arguments, time and memory."""
-    rows = findings.rows
+    shown = analysis.scores.index[:SHOWN_ROWS]
+    rows, units = (table[table["dataset"].isin(shown)] for table in (findings.rows, findings.units))
+    rows = rows.sort_values("fold", kind="stable")
     measures = [m for m in FOLD_COLUMNS if m in rows.columns]
+    numbers = rows[measures].round(4).astype(object).where(rows[measures].notna(), None)
+    numbers = numbers.mask(np.isinf(rows[measures].astype(float)), "Infinity")  # JSON has none
     folds: dict[str, dict[str, list[Any]]] = {}
-    kept = rows[["dataset", "model", "fold", *measures]].sort_values("fold", kind="stable")
-    numbers = kept[measures].round(4).astype(object).where(kept[measures].notna(), None)
-    numbers = numbers.mask(np.isinf(kept[measures].astype(float)), "Infinity")  # JSON has none
     columns = zip(*(numbers[m] for m in measures), strict=True)
-    for dataset, model, values in zip(kept["dataset"], kept["model"], columns, strict=True):
+    for dataset, model, values in zip(rows["dataset"], rows["model"], columns, strict=True):
         folds.setdefault(dataset, {}).setdefault(model, []).append(values)
-    units: dict[str, dict[str, Any]] = {}
-    for unit in findings.units.itertuples():
-        units.setdefault(unit.dataset, {})[unit.model] = {
+    of_units: dict[str, dict[str, Any]] = {}
+    for unit in units.itertuples():
+        of_units.setdefault(unit.dataset, {})[unit.model] = {
             "params": [_brief(params) for params in unit.params],
             "seconds": round(unit.seconds, 3),
             "tuning": round(unit.tuning_seconds, 3),
@@ -319,18 +301,16 @@ def fold_data(findings: Findings, analysis: AccuracyAnalysis) -> dict[str, Any]:
             "memory": unit.peak_memory,
             "error": unit.error,
         }
-    known = findings.characters.reindex(analysis.scores.index)
     characters = {
         dataset: {n: v for n, v in line.items() if np.isfinite(v)}
-        for dataset, line in known.to_dict("index").items()
+        for dataset, line in findings.characters.reindex(shown).to_dict("index").items()
     }
-    shown = set(analysis.scores.index[:SHOWN_ROWS])
     return {
         "measures": [COLUMNS[m] for m in measures],
         "models": list(analysis.scores.columns),
-        "folds": {d: f for d, f in folds.items() if d in shown},
-        "units": {d: u for d, u in units.items() if d in shown},
-        "characters": {d: c for d, c in characters.items() if d in shown and c},
+        "folds": folds,
+        "units": of_units,
+        "characters": {dataset: line for dataset, line in characters.items() if line},
     }
 
 

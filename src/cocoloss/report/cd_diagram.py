@@ -17,7 +17,7 @@ import numpy as np
 
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
-from cocoloss.report.figures import NEEDS_MATPLOTLIB, figure_bytes
+from cocoloss.report.figures import NEEDS_MATPLOTLIB, SUFFIXES, figure_bytes, new_figure
 from cocoloss.stats import Comparison
 
 if TYPE_CHECKING:
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["cd_diagram"]
 
-FORMATS = (".svg", ".png", ".pdf")
+AXIS_WIDTH = 4.5  # inches, as all lengths
+FONT_SIZE = 9.0  # points
+LINE = FONT_SIZE / 72  # height of a line of text
+ROW_STEP = 1.6 * FONT_SIZE / 72  # distance of two names on the same side
 LANE = 0.11  # least distance of two lanes
 NEAR = 0.03  # ranks this close look the same
 SHORTEST = 0.08  # length of a bar that can be seen
@@ -45,9 +48,7 @@ def cd_diagram(
     comparison: Comparison,
     path: str | os.PathLike[str] | None = None,
     *,
-    axis_width: float = 4.5,
-    font_size: float = 9.0,
-    dpi: int = 200,
+    axis_width: float = AXIS_WIDTH,
     caption: bool = True,
     longest_name: int | None = None,
 ) -> "Figure":
@@ -67,10 +68,6 @@ def cd_diagram(
         Where to write; .svg, .png or .pdf. The same comparison gives the same file.
     axis_width : float
         Length of the axis in inches; the names need more.
-    font_size : float
-        In points.
-    dpi : int
-        Dots per inch of a PNG.
     caption : bool
         Whether to say below which test was done, on how many datasets, and what Friedman's says.
     longest_name : int, optional
@@ -93,35 +90,23 @@ def cd_diagram(
     >>> figure = cd_diagram(compare({"a": [0.9, 0.8, 0.7], "b": [0.6, 0.5, 0.4]}))
     """
     target = None if path is None else Path(path)
-    if target is not None and target.suffix.lower() not in FORMATS:
-        raise CoCoError(f"cannot draw {target.name}: the name must end in {', '.join(FORMATS)}")
-    if not font_size > 0:
-        raise CoCoError(f"font_size must be a positive number of points, not {font_size!r}")
-    layout = lay_out(comparison, axis_width=axis_width, row_step=1.6 * font_size / 72)
+    if target is not None and target.suffix.lower() not in SUFFIXES:
+        raise CoCoError(f"cannot draw {target.name}: the name must end in {', '.join(SUFFIXES)}")
+    layout = lay_out(comparison, axis_width)
     lines = caption_lines(comparison, layout, about_test=caption)
-    figure = _Drawing(comparison, layout, font_size, dpi, longest_name).figure(lines)
+    figure = _Drawing(comparison, layout, longest_name).figure(lines)
     if target is not None:
         with write_whole(target) as aside:
-            aside.write_bytes(figure_bytes(figure, target.suffix.lower(), dpi))
+            aside.write_bytes(figure_bytes(figure, target.suffix.lower()))
     return figure
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A group of models that do not differ.
+    """A group of models that do not differ."""
 
-    Attributes
-    ----------
-    members : tuple of int
-        Places of the models, best first.
-    dotted : bool
-        Whether it joins the lanes that have a dot; else it spans ranks.
-    left, right, y : float
-        Where it is.
-    """
-
-    members: tuple[int, ...]
-    dotted: bool
+    members: tuple[int, ...]  # places of the models, best first
+    dotted: bool  # whether it joins the lanes that have a dot; else it spans ranks
     left: float
     right: float
     y: float
@@ -129,41 +114,19 @@ class Bar:
 
 @dataclass(frozen=True)
 class Layout:
-    """Positions of a diagram, in inches.
+    """Positions of a diagram, in inches."""
 
-    Attributes
-    ----------
-    width, unit : float
-        Length of the axis, and of one rank on it.
-    ticks : list of (x, rank)
-        Where the axis has numbers.
-    small_ticks : list of float
-        Where it has the ranks between them, if they are not too many.
-    starts, lanes : list of float
-        Where each model leaves the axis, and where its lane is.
-    parting : (float, float)
-        Between which heights lines go from their ranks to their lanes.
-    bars : list of Bar
-        Groups, without overlaps.
-    rows : list of float
-        Height at which each lane turns outwards.
-    n_left : int
-        How many models, the better ones, have their names on the left.
-    left, right : float
-        Where the names begin.
-    """
-
-    width: float
-    unit: float
-    ticks: list[tuple[float, int]]
-    small_ticks: list[float]
-    starts: list[float]
-    lanes: list[float]
-    parting: tuple[float, float]
-    bars: list[Bar]
-    rows: list[float]
-    n_left: int
-    left: float
+    width: float  # length of the axis
+    unit: float  # of one rank on it
+    ticks: list[tuple[float, int]]  # (x, rank) where the axis has numbers
+    small_ticks: list[float]  # the ranks between them, if they are not too many
+    starts: list[float]  # where each model leaves the axis
+    lanes: list[float]  # where its lane is
+    parting: tuple[float, float]  # between which heights lines go from their ranks to their lanes
+    bars: list[Bar]  # groups, without overlaps
+    rows: list[float]  # height at which each lane turns outwards
+    n_left: int  # how many models, the better ones, have their names on the left
+    left: float  # where the names begin
     right: float
 
     def path(self, place: int) -> list[tuple[float, float]]:
@@ -174,18 +137,8 @@ class Layout:
         return [(start, 0.0), (start, above), (lane, below), (lane, row), (edge, row)]
 
 
-def lay_out(comparison: Comparison, *, axis_width: float, row_step: float) -> Layout:
-    """Place axis, lines, bars and names.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        What is to be shown.
-    axis_width : float
-        Length of the axis in inches; more if lanes or numbers need it.
-    row_step : float
-        Distance of two names on the same side.
-    """
+def lay_out(comparison: Comparison, axis_width: float = AXIS_WIDTH) -> Layout:
+    """Place axis, lines, bars and names; the axis is longer if lanes or numbers need it."""
     if not axis_width > 0:
         raise CoCoError(f"axis_width must be a positive number of inches, not {axis_width!r}")
     k = comparison.n_models
@@ -193,7 +146,7 @@ def lay_out(comparison: Comparison, *, axis_width: float, row_step: float) -> La
     closest = min(b - a for a, b in pairwise(labelled))
     # Room for the lanes, and for numbers of three digits beside each other.
     unit = max(axis_width, 1.25 * LANE * k) / (k - 1)
-    unit = max(unit, 1.5 * row_step / closest)
+    unit = max(unit, 1.5 * ROW_STEP / closest)
     width = unit * (k - 1)
     starts = [(rank - 1) * unit for rank in comparison.average_ranks]
     lanes = spread(starts, LANE)
@@ -215,7 +168,7 @@ def lay_out(comparison: Comparison, *, axis_width: float, row_step: float) -> La
         lanes=lanes,
         parting=(above, below),
         bars=bars,
-        rows=[first_row - row_step * min(j, k - 1 - j) for j in range(k)],
+        rows=[first_row - ROW_STEP * min(j, k - 1 - j) for j in range(k)],
         n_left=(k + 1) // 2,
         left=min(0.0, lanes[0]) - PAD,
         right=max(width, lanes[-1]) + PAD,
@@ -223,14 +176,7 @@ def lay_out(comparison: Comparison, *, axis_width: float, row_step: float) -> La
 
 
 def spread(positions: Sequence[float], gap: float) -> list[float]:
-    """Move sorted positions as little as possible so that neighbours are a gap apart.
-
-    Examples
-    --------
-    >>> from cocoloss.report.cd_diagram import spread
-    >>> [round(x, 2) for x in spread([1.0, 2.0, 2.0, 4.0], 0.5)]
-    [1.0, 1.75, 2.25, 4.0]
-    """
+    """Move sorted positions as little as possible so that neighbours are a gap apart."""
     from sklearn.isotonic import isotonic_regression  # noqa: PLC0415 - heavy
 
     # With y_j = x_j - j gap the wish is y_1 <= y_2 <= ..., and the least squares way is isotonic.
@@ -240,14 +186,7 @@ def spread(positions: Sequence[float], gap: float) -> list[float]:
 
 
 def rank_ticks(k: int) -> list[int]:
-    """Return round ranks between 1 and k, few enough to be read, both ends among them.
-
-    Examples
-    --------
-    >>> from cocoloss.report.cd_diagram import rank_ticks
-    >>> rank_ticks(5), rank_ticks(20), rank_ticks(23)
-    ([1, 2, 3, 4, 5], [1, 5, 10, 15, 20], [1, 5, 10, 15, 20, 23])
-    """
+    """Return round ranks between 1 and k, few enough to be read, both ends among them."""
     if k <= MOST_TICKS:
         return list(range(1, k + 1))
     step = next(
@@ -301,13 +240,9 @@ def caption_lines(comparison: Comparison, layout: Layout, *, about_test: bool) -
 
 def diagram_note(comparison: Comparison) -> str:
     """Return how to read the diagram, in words."""
-    layout = lay_out(comparison, axis_width=4.5, row_step=0.2)
-    joined = (
-        "A bar joins models that do not differ significantly."
-        if comparison.cliques
-        else "Every pair differs."
-    )
-    return " ".join([joined, *caption_lines(comparison, layout, about_test=True)]) + "."
+    joined = "A bar joins models that do not differ significantly."
+    lines = caption_lines(comparison, lay_out(comparison), about_test=True)
+    return " ".join([joined if comparison.cliques else "Every pair differs.", *lines]) + "."
 
 
 def diagram_label(comparison: Comparison) -> str:
@@ -320,30 +255,19 @@ def diagram_label(comparison: Comparison) -> str:
 class _Drawing:
     """Puts a layout on a matplotlib figure whose data coordinates are inches."""
 
-    def __init__(
-        self,
-        comparison: Comparison,
-        layout: Layout,
-        font_size: float,
-        dpi: int,
-        longest_name: int | None,
-    ) -> None:
+    def __init__(self, comparison: Comparison, layout: Layout, longest_name: int | None) -> None:
         try:
             from matplotlib.backends import backend_agg  # noqa: PLC0415 - optional
             from matplotlib.font_manager import FontProperties  # noqa: PLC0415
         except ImportError as error:
             raise CoCoError(NEEDS_MATPLOTLIB) from error
-        self.comparison, self.layout, self.dpi = comparison, layout, dpi
-        self.longest_name = longest_name
-        self.font = FontProperties(family=FONT, size=font_size)
-        self.small = FontProperties(family=FONT, size=0.85 * font_size)
-        self.line = font_size / 72  # height of a line of text
+        self.comparison, self.layout, self.longest_name = comparison, layout, longest_name
+        self.font = FontProperties(family=FONT, size=FONT_SIZE)
+        self.small = FontProperties(family=FONT, size=0.85 * FONT_SIZE)
         renderer: Any = backend_agg.RendererAgg  # measures text
         self._renderer = renderer(16, 16, MEASURED)
 
     def figure(self, caption: list[str]) -> "Figure":
-        from matplotlib.figure import Figure  # noqa: PLC0415 - optional
-
         layout, labels = self.layout, self._labels()
         left = layout.left - max(self._width(t) for t in labels[: layout.n_left])
         right = layout.right + max(self._width(t) for t in labels[layout.n_left :])
@@ -353,10 +277,9 @@ class _Drawing:
         left = min(left, (layout.width - title) / 2)
         caption_width = max((self._width(t, small=True) for t in caption), default=0.0)
         right = max(right, ruler + 0.1, left + caption_width, (layout.width + title) / 2)
-        top = 0.12 + 3.0 * self.line + (0.0 if distance is None else 2.2 * self.line)
-        bottom = min(layout.rows) - 0.9 * self.line - 1.6 * self.line * len(caption)
-        size = (right - left + 2 * MARGIN, top - bottom + 2 * MARGIN)
-        figure = Figure(figsize=size, dpi=self.dpi, facecolor="white")
+        top = 0.12 + 3.0 * LINE + (0.0 if distance is None else 2.2 * LINE)
+        bottom = min(layout.rows) - 0.9 * LINE - 1.6 * LINE * len(caption)
+        figure = new_figure((right - left + 2 * MARGIN, top - bottom + 2 * MARGIN), layout=None)
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
         axes.set_xlim(left - MARGIN, right + MARGIN)
@@ -365,26 +288,26 @@ class _Drawing:
         self._models(axes, labels)
         self._bars(axes)
         for number, line in enumerate(caption):
-            y = min(layout.rows) - 0.9 * self.line - 1.6 * self.line * (number + 0.5)
+            y = min(layout.rows) - 0.9 * LINE - 1.6 * LINE * (number + 0.5)
             self._text(axes, left, y, line, ha="left", small=True, gid=f"caption-{number}")
         return figure
 
     def _axis(self, axes: Any, ruler: float) -> None:
-        layout, line = self.layout, self.line
+        layout = self.layout
         self._draw(axes, [(0, 0), (layout.width, 0)], "axis", width=1.0)
         for x in layout.small_ticks:
             self._draw(axes, [(x, 0), (x, 0.03)], "tick", width=0.8)
         for x, rank in layout.ticks:
             self._draw(axes, [(x, 0), (x, 0.06)], "tick", width=1.0)
-            self._text(axes, x, 0.08 + 0.6 * line, str(rank))
-        self._text(axes, layout.width / 2, 0.1 + 2.1 * line, AXIS_TITLE, small=True)
+            self._text(axes, x, 0.08 + 0.6 * LINE, str(rank))
+        self._text(axes, layout.width / 2, 0.1 + 2.1 * LINE, AXIS_TITLE, small=True)
         if ruler:
-            y = 0.12 + 3.2 * line
+            y = 0.12 + 3.2 * LINE
             shape = [(0, y + 0.04), (0, y - 0.04), (0, y), (ruler, y), (ruler, y + 0.04)]
             self._draw(axes, [*shape, (ruler, y - 0.04)], "critical-distance", width=1.0)
             text = f"CD = {self.comparison.critical_distance:.3f}"
             middle = max(ruler, self._width(text, small=True)) / 2
-            self._text(axes, middle, y + 0.95 * line, text, small=True)
+            self._text(axes, middle, y + 0.95 * LINE, text, small=True)
 
     def _models(self, axes: Any, labels: list[str]) -> None:
         layout = self.layout
@@ -425,21 +348,11 @@ class _Drawing:
         return float(width) / MEASURED + 0.06
 
     def _text(
-        self,
-        axes: Any,
-        x: float,
-        y: float,
-        text: str,
-        *,
-        ha: str = "center",
-        small: bool = False,
-        gid: str | None = None,
+        self, axes: Any, x: float, y: float, text: str, *, small: bool = False, **style: Any
     ) -> None:
         axes.text(
             *(x, y, text),
-            ha=ha,
-            va="center",
-            gid=gid,
+            **{"ha": "center", "va": "center", **style},
             color=GREY if small else "black",
             fontproperties=self.small if small else self.font,
             parse_math=False,  # a dollar in a name is a dollar

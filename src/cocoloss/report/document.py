@@ -1,42 +1,37 @@
 """What a report says, before it is a page, Markdown or LaTeX: a few kinds of blocks.
 
 The blocks are made once from results; each writer turns them into its own form. Nothing here
-computes, and nothing here knows a form.
+computes, and nothing here knows a form. How numbers are written is the same in all of them.
 """
 
 import hashlib
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cocoloss.report.figures import SUFFIXES, figure_bytes
-from cocoloss.report.text import MISSING, significant
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+UNSEEN = frozenset({"Cc", "Cs"})  # control characters and lone surrogates: no file can hold these
+MISSING = "\u2013"
+NARROW = "\u202f"  # a space at which no line breaks
+SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table.
-
-    Attributes
-    ----------
-    text : str
-        What is read.
-    value : float, optional
-        What it is sorted by; the text if left out.
-    best : bool
-        Whether it stands out.
-    """
+    """A cell of a table."""
 
     text: str
-    value: float | None = None
-    best: bool = False
+    value: float | None = None  # what it is sorted by; the text if left out
+    best: bool = False  # whether it stands out
 
 
 @dataclass(frozen=True)
@@ -79,39 +74,18 @@ class Cards:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table whose first columns are names and whose others are numbers.
-
-    Attributes
-    ----------
-    title, caption : str
-    columns : tuple of str
-    rows : tuple of tuples of Cell
-    n_names : int
-        How many of the first columns hold text.
-    sortable : bool
-        Whether a page lets its reader sort it, and filter its rows.
-    drill : str
-        Name of the benchmark whose folds a page shows when a row is opened; "" for none.
-    """
+    """A table whose first columns are names and whose others are numbers."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     caption: str = ""
-    n_names: int = 1
-    sortable: bool = False
-    drill: str = ""
+    n_names: int = 1  # how many of the first columns hold text
+    sortable: bool = False  # whether a page lets its reader sort it, and filter its rows
+    drill: str = ""  # benchmark whose folds a page shows when a row is opened
 
     def frame(self, write: Callable[[str], str], bold: str) -> "pd.DataFrame":
-        """Return it as a table of texts.
-
-        Parameters
-        ----------
-        write : function
-            That escapes a text.
-        bold : str
-            What stands out, with "{}" for the text.
-        """
+        """Return it as a table of escaped texts; ``bold`` has "{}" for one that stands out."""
         import pandas as pd  # noqa: PLC0415 - heavy
 
         rows = [
@@ -126,27 +100,14 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A drawing.
+    """A drawing."""
 
-    Attributes
-    ----------
-    name : str
-        Of its files, without suffix.
-    title, caption : str
-    draw : function
-        That gives a matplotlib figure; it is called once, if at all.
-    label : str
-        What it shows, for those who cannot see it; the title if left out.
-    draw_narrow : function, optional
-        That gives a figure for pages on small screens.
-    """
-
-    name: str
+    name: str  # of its files, without suffix
     title: str
-    draw: "Callable[[], Figure]"
+    draw: "Callable[[], Figure]"  # called once, if at all
     caption: str = ""
-    label: str = ""
-    draw_narrow: "Callable[[], Figure] | None" = None
+    label: str = ""  # what it shows, for those who cannot see it; the title if left out
+    draw_narrow: "Callable[[], Figure] | None" = None  # for pages on small screens
 
     @cached_property
     def figure(self) -> "Figure":
@@ -202,19 +163,44 @@ def flat(blocks: tuple[Block, ...]) -> list[Block]:
     return found
 
 
+def visible(text: str) -> str:
+    """Return text without characters that no file or reader can show; they become U+FFFD."""
+    return "".join(
+        "\ufffd" if unicodedata.category(c) in UNSEEN and c not in "\n\t" else c for c in text
+    )
+
+
+def significant(value: float | None) -> str:
+    """Return a number with three significant digits, as the scripts of the pages write it."""
+    if value == math.inf:
+        return "∞"
+    if value is None or not math.isfinite(value):
+        return MISSING
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size >= 1e5 or size < 1e-3:
+        digits, exponent = f"{value:.1e}".split("e")
+        return f"{digits}×10{str(int(exponent)).translate(SUPERSCRIPTS)}"  # noqa: RUF001
+    if size >= 999.5:
+        return str(math.floor(value + 0.5))
+    return f"{value:#.3g}".rstrip(".")
+
+
+def percent(value: float | None) -> str:
+    """Return a share in per cent with one decimal place."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    return f"{100 * value:.1f}{NARROW}%"
+
+
 def number_of(n: int) -> Cell:
     """Return a number of things."""
     return Cell(f"{n:,}", float(n))
 
 
 def fixed(value: float | None, digits: int, *, best: bool = False) -> Cell:
-    """Return a number with so many decimal places; a dash if there is none.
-
-    Examples
-    --------
-    >>> [fixed(value, 2).text for value in (0.125, float("inf"), None)]
-    ['0.12', '∞', '–']
-    """  # noqa: RUF002 - what a reader sees
+    """Return a number with so many decimal places; a dash if there is none."""
     if value is None or math.isnan(value):
         return Cell(MISSING)
     text = f"{value:.{digits}f}".replace("inf", "∞")
@@ -222,13 +208,7 @@ def fixed(value: float | None, digits: int, *, best: bool = False) -> Cell:
 
 
 def p_value(value: float | None, alpha: float = 0.05) -> Cell:
-    """Return a p-value, which stands out if it is below alpha.
-
-    Examples
-    --------
-    >>> p_value(0.0312).text, p_value(0.5).best
-    ('0.0312', False)
-    """
+    """Return a p-value, which stands out if it is below alpha."""
     if value is None or math.isnan(value):
         return Cell(MISSING)
     text = significant(value) if value >= 1e-300 else "<10⁻³⁰⁰"
@@ -236,13 +216,7 @@ def p_value(value: float | None, alpha: float = 0.05) -> Cell:
 
 
 def signed(value: float | None, digits: int) -> Cell:
-    """Return a number with its sign and so many decimal places; a dash if there is none.
-
-    Examples
-    --------
-    >>> [signed(value, 2).text for value in (0.5, -0.25, None)]
-    ['+0.50', '-0.25', '–']
-    """  # noqa: RUF002 - what a reader sees
+    """Return a number with its sign and so many decimal places; a dash if there is none."""
     if value is None or not math.isfinite(value):
         return Cell(MISSING)
     return Cell(f"{value:+.{digits}f}", float(value))
@@ -254,13 +228,7 @@ def brief(value: float | None) -> Cell:
 
 
 def stand_out(cells: Sequence[Cell], *, higher_is_better: bool = True) -> list[Cell]:
-    """Return the cells with the best marked, and all that read the same.
-
-    Examples
-    --------
-    >>> [cell.best for cell in stand_out([fixed(x, 2) for x in (0.801, 0.799, 0.7)])]
-    [True, True, False]
-    """
+    """Return the cells with the best marked, and all that read the same."""
     values = [cell.value for cell in cells if cell.value is not None]
     if not values:
         return list(cells)
@@ -270,13 +238,7 @@ def stand_out(cells: Sequence[Cell], *, higher_is_better: bool = True) -> list[C
 
 
 def slug(text: str) -> str:
-    """Return a name that every disk takes; what had to change gets a digest, to stay unlike others.
-
-    Examples
-    --------
-    >>> slug("accuracy-smoke"), slug("a/b")
-    ('accuracy-smoke', 'a-b-c14cdd')
-    """
+    """Return a name that every disk takes; where letters had to change, with a digest."""
     kept = re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.")[:60]
     if kept == text:
         return kept

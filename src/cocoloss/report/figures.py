@@ -6,7 +6,7 @@ Without pyplot: no global state, no screen needed. The same drawing gives the sa
 import re
 import xml.etree.ElementTree as ET
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from markupsafe import Markup
 
@@ -44,19 +44,15 @@ NARROWER = 0.94  # the page's font may be wider than that of the drawing
 FONT_SIZE = re.compile(r"([\d.]+)px")
 
 
-def new_figure(size: tuple[float, float]) -> "Figure":
-    """Return an empty figure of so many inches.
-
-    Raises
-    ------
-    CoCoError
-        If matplotlib is missing.
-    """
+def new_figure(
+    size: tuple[float, float], layout: Literal["constrained"] | None = "constrained"
+) -> "Figure":
+    """Return an empty figure of so many inches."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - optional
     except ImportError as error:
         raise CoCoError(NEEDS_MATPLOTLIB) from error
-    return Figure(figsize=size, dpi=DPI, facecolor="white", layout="constrained")
+    return Figure(figsize=size, dpi=DPI, facecolor="white", layout=layout)
 
 
 def tidy(axes: Any, *, legend: bool = False) -> None:
@@ -69,23 +65,16 @@ def tidy(axes: Any, *, legend: bool = False) -> None:
             text.set_parse_math(False)  # a dollar in a name is a dollar
 
 
-def figure_bytes(figure: "Figure", suffix: str, dpi: int = DPI) -> bytes:
+def figure_bytes(figure: "Figure", suffix: str) -> bytes:
     """Return a drawing as the content of a file: .svg, .png or .pdf."""
-    return _saved(figure, suffix, FIXED, dpi=dpi)
+    return _saved(figure, suffix, FIXED, dpi=DPI)
 
 
-def page_svg(figure: "Figure", label: str, class_: str = "drawing") -> Markup:
+def page_svg(figure: "Figure", label: str) -> Markup:
     """Return a drawing as SVG for a page, in the page's colours and fonts.
 
     A page's security policy forbids styles but its own, so those of the drawing become attributes.
-
-    Parameters
-    ----------
-    figure : Figure
-    label : str
-        What it shows, for those who cannot see it.
-    class_ : str
-        Of the element. Parts to which the drawing gave a name have one too.
+    Parts to which the drawing gave a name have a class; ``label`` is for those who cannot see it.
     """
     content = _saved(figure, ".svg", FIXED | {"svg.fonttype": "none"}, transparent=True)
     ET.register_namespace("", SVG)
@@ -97,7 +86,7 @@ def page_svg(figure: "Figure", label: str, class_: str = "drawing") -> Markup:
     for element in root.iter():
         name = element.attrib.pop("id", "") if element.tag == f"{{{SVG}}}g" else ""
         if "-" in name:  # ours; matplotlib's have an underscore
-            element.set("class", f"{class_}-{name.partition('-')[0]}")
+            element.set("class", f"drawing-{name.partition('-')[0]}")
         for part in element.attrib.pop("style", "").split(";"):
             key, _, value = (text.strip() for text in part.partition(":"))
             if key in {"font", "font-size"} and (size := FONT_SIZE.search(value)):
@@ -106,7 +95,7 @@ def page_svg(figure: "Figure", label: str, class_: str = "drawing") -> Markup:
                 element.set(key, ON_A_PAGE.get(value, value))
     width = float(root.attrib["width"].removesuffix("pt"))
     del root.attrib["height"]
-    root.attrib |= {"width": f"{width * PIXELS:.0f}", "fill": "currentColor", "class": class_}
+    root.attrib |= {"width": f"{width * PIXELS:.0f}", "fill": "currentColor", "class": "drawing"}
     root.attrib |= {"role": "img", "aria-label": label}
     return Markup(ET.tostring(root, encoding="unicode"))  # noqa: S704 - written by a serialiser
 

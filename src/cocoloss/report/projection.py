@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
-from threadpoolctl import threadpool_limits
 
 from cocoloss.recording import RunRecord
 
@@ -25,39 +24,19 @@ class Projection:
     """The embedding as it is drawn, in d = 1, 2 or 3 coordinates.
 
     The origin is that of the embedding, or for centred class means their centre.
-
-    Attributes
-    ----------
-    kind : {"line", "plane", "projected"}
-        Whether the embedding is drawn as it is, or projected from more dimensions.
-    points : array of shape (S, n, d)
-    means : array of shape (S, C, d)
-    target : array of shape (C, d) or None
-        Where the class means should be, turned to lie closest to those of the kept network.
-    radius : float or None
-        Of the circle that unit vectors lie on or in; None if norms mean nothing.
-    extent : float
-        Half the width of a picture that shows nearly all points.
-    share : float
-        Of the variance of the kept network's embedding that is seen in the first two coordinates.
     """
 
-    kind: str
-    points: NDArray[np.float64]
-    means: NDArray[np.float64]
-    target: NDArray[np.float64] | None
-    radius: float | None
-    extent: float
-    share: float
+    kind: str  # "line" or "plane" as it is, "projected" from more dimensions
+    points: NDArray[np.float64]  # (S, n, d)
+    means: NDArray[np.float64]  # (S, C, d)
+    target: NDArray[np.float64] | None  # (C, d), turned to lie closest to the kept network's means
+    radius: float | None  # of the circle that unit vectors lie on or in; None if norms mean nothing
+    extent: float  # half the width of a picture that shows nearly all points
+    share: float  # of the variance of the kept network's embedding in the first two coordinates
 
 
 def project(record: RunRecord) -> Projection:
     """Choose the axes by the kept network, and project every snapshot on them."""
-    with threadpool_limits(1, user_api="blas"):  # small products: threads only cost
-        return _project(record)
-
-
-def _project(record: RunRecord) -> Projection:
     means = record.class_means[record.kept]  # (C, q)
     kept = record.embeddings[record.kept].astype(np.float64)
     centre = means.mean(axis=0) if record.centred else np.zeros(record.embedding_dim)

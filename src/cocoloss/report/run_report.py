@@ -13,15 +13,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from cocoloss._checks import counted
 from cocoloss.files import write_whole
 from cocoloss.json_text import json_value
 from cocoloss.recording import RunRecord
 from cocoloss.recording.record import rounded
+from cocoloss.report.document import visible
 from cocoloss.report.projection import Projection, project
 from cocoloss.report.templates import render
-from cocoloss.report.text import visible
 
 STYLES = ("page.css", "run.css")
 SCRIPTS = (
@@ -88,7 +89,8 @@ def write_run_report(record: RunRecord, path: str | os.PathLike[str]) -> Path:
 
 def run_report(record: RunRecord) -> str:
     """Return the report of a run as HTML."""
-    view = project(record)
+    with threadpool_limits(1, user_api="blas"):  # small products: threads only cost
+        view = project(record)
     on = f" on {record.data_name}" if record.data_name else ""
     several = record.n_members > 1
     return render(

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from cocoloss._checks import counted
-from cocoloss.report.text import percent, significant, visible
+from cocoloss.report.document import percent, significant, visible
 
 
 @cache
@@ -52,23 +52,10 @@ def render(
 ) -> str:
     """Return a page made by a template that extends ``base.html``.
 
-    Parameters
-    ----------
-    template : str or template
-        File name in ``templates/``, such as ``run.html``.
-    title : str
-        Of the window, and of the page unless the template has a heading of its own.
-    styles, scripts : sequence of str
-        File names in ``assets/``, written into the page in this order.
-    data : anything that JSON knows
-        For the scripts, in ``<script type="application/json" id="data">``.
-    **context
-        What the template writes; all was computed before.
-
-    Notes
-    -----
-    The content security policy forbids every fetch, and every script and style but our own,
-    which it knows by their hashes: a name that became markup after all would still do nothing.
+    Styles and scripts are files in ``assets/``, written into the page in this order; the data is
+    for the scripts. What the template writes was computed before. The content security policy
+    forbids every fetch, and every script and style but our own, which it knows by their hashes: a
+    name that became markup after all would still do nothing.
     """
     css, js = ([asset(name) for name in names] for names in (styles, scripts))
     policy = (

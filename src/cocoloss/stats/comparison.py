@@ -278,15 +278,22 @@ def compare(
     given = read.scores if filled else table.scores  # with gaps, or without those dropped
     means = _comparable_means(given)
     average = round_off(ranks.mean(axis=0))
-    order = _best_first(average, means if higher_is_better else -means, table.models)
+    badness = -means if higher_is_better else means
+    order = sorted(range(len(average)), key=lambda j: (average[j], badness[j], table.models[j]))
     models = tuple(table.models[j] for j in order)
     sorted_scores, average = table.scores[:, order], average[order]
     p_values, different, distance = _tell_apart(sorted_scores, average, test, alpha)
     wins, draws = _wins_and_ties(sorted_scores, higher_is_better)
     bayes = None
     if rope is not None:
-        _check_every_cell_scored(filled)
-        bayes = _bayes(models, sorted_scores, rope, higher_is_better, random_state)
+        if filled:  # the test asks by how much
+            dataset, model = filled[0]
+            raise CoCoError(
+                f"rope needs a score in every cell, but {model!r} has none on {dataset!r}; set "
+                f"`missing` to drop_datasets, or leave the rope out"
+            )
+        toward_first = sorted_scores if higher_is_better else -sorted_scores
+        bayes = _bayes(models, toward_first, rope, random_state)
 
     def per_pair(matrix: Any) -> Any:
         return pd.DataFrame(matrix, index=models, columns=models)
@@ -332,11 +339,6 @@ def _comparable_means(scores: Floats) -> Floats:
     return np.concatenate([mean_scores(column[~np.isnan(column), None]) for column in scores.T])
 
 
-def _best_first(average: Floats, goodness: Floats, models: tuple[str, ...]) -> list[int]:
-    """Return the places of the models by average rank, then mean score, then name."""
-    return sorted(range(len(models)), key=lambda j: (average[j], -goodness[j], models[j]))
-
-
 def _tell_apart(
     scores: Floats, average_ranks: Floats, test: str, alpha: float
 ) -> tuple[Floats, Any, float | None]:
@@ -374,16 +376,6 @@ def _ranks_by_folds(table: ScoreTable, *, ties: str, **options: Any) -> Floats:
     return np.asarray(rankdata(ranks, axis=1)) if ties == "average" else ranks
 
 
-def _check_every_cell_scored(filled: tuple[tuple[str, str], ...]) -> None:
-    """Refuse the Bayesian test where a gap counts as the worst: it asks by how much."""
-    if filled:
-        dataset, model = filled[0]
-        raise CoCoError(
-            f"rope needs a score in every cell, but {model!r} has none on {dataset!r}; set "
-            f"`missing` to drop_datasets, or leave the rope out"
-        )
-
-
 def _wins_and_ties(scores: Floats, higher_is_better: bool) -> tuple[Any, Any]:
     scores = round_off(scores if higher_is_better else -scores)
     wins = np.stack([np.sum(column[:, None] > scores, axis=0) for column in scores.T])
@@ -392,19 +384,11 @@ def _wins_and_ties(scores: Floats, higher_is_better: bool) -> tuple[Any, Any]:
     return wins, draws
 
 
-def _bayes(
-    models: tuple[str, ...],
-    scores: Floats,
-    rope: float,
-    higher_is_better: bool,
-    random_state: RandomState,
-) -> Any:
+def _bayes(models: tuple[str, ...], scores: Floats, rope: float, random_state: RandomState) -> Any:
     scores = check_finite(scores, "rope")
     first, second = np.triu_indices(len(models), k=1)
     differences = score_differences(scores.T[first], scores.T[second])
-    shares = signed_rank_shares(
-        differences if higher_is_better else -differences, rope=rope, random_state=random_state
-    )
+    shares = signed_rank_shares(differences, rope=rope, random_state=random_state)
     names = np.array(models, dtype=object)
     frame = pd.DataFrame({"first": names[first], "second": names[second]})
     frame[["first_better", "equal", "second_better"]] = shares

@@ -1,9 +1,8 @@
 """Tests of paired scores: Wilcoxon's signed ranks, the corrected t, all pairs with Holm's."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -299,17 +298,11 @@ def _corrected_t_tests(
     return statistics, 2 * stdtr(n_folds - 1, -np.abs(statistics))
 
 
-def _wilcoxon_p_values(differences: Floats, _test_fraction: float | None) -> Floats:
-    return signed_rank_tests(differences)[2]
-
-
-def _corrected_t_p_values(differences: Floats, test_fraction: float | None) -> Floats:
-    return _corrected_t_tests(differences, test_fraction)[1]
-
-
-PAIRED_TESTS: Mapping[str, Callable[[Floats, float | None], Floats]] = MappingProxyType(
-    {"wilcoxon": _wilcoxon_p_values, "corrected_t": _corrected_t_p_values}
-)
+# of differences (pairs, n), and the share of the rows that a fold tests -> p-values (pairs,)
+PAIRED_TESTS: dict[str, Callable[[Floats, float | None], Floats]] = {
+    "wilcoxon": lambda differences, _: signed_rank_tests(differences)[2],
+    "corrected_t": lambda differences, fraction: _corrected_t_tests(differences, fraction)[1],
+}
 
 
 def pairwise_p_values(

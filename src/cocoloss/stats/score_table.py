@@ -1,9 +1,8 @@
 """Tables of scores, wide or long, as one matrix with names; what becomes of missing results."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.stats._scores import Floats, mean_scores
 
 LONG = ("dataset", "model", "score")
+POLICIES = ("raise", "drop_datasets", "worst")  # for missing results
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,6 @@ class ScoreTable:
     models: tuple[str, ...]
     scores: Floats
     folds: tuple[Floats, ...] | None = None
-
-    def rows(self, kept: NDArray[np.bool_]) -> "ScoreTable":
-        """Return the table of some of the datasets."""
-        places = np.flatnonzero(kept)
-        folds = None if self.folds is None else tuple(self.folds[i] for i in places)
-        names = tuple(self.datasets[i] for i in places)
-        return ScoreTable(names, self.models, self.scores[kept], folds)
 
 
 def read_scores(scores: Any) -> ScoreTable:
@@ -146,12 +139,10 @@ def _from_long(frame: Any) -> ScoreTable:
     rows = range(len(frame))
     scores = _numbers(frame["score"], "column 'score'", [f"row {row}" for row in rows])
     with_folds = "fold" in keys
-    fold_of = (
-        frame.groupby(["dataset", "fold"], sort=False, observed=True).ngroup()
-        if with_folds
-        else dataset_of
-    )
-    fold_of = np.asarray(fold_of)
+    fold_of = dataset_of
+    if with_folds:
+        folds = frame.groupby(["dataset", "fold"], sort=False, observed=True)
+        fold_of = folds.ngroup().to_numpy()
     values = np.full((fold_of.max(initial=-1) + 1, len(models)), np.nan)
     values[fold_of, model_of] = scores
     names = _names(datasets, "dataset"), _names(models, "model")
@@ -160,8 +151,8 @@ def _from_long(frame: Any) -> ScoreTable:
     owner = np.empty(len(values), dtype=np.intp)  # the dataset of each fold
     owner[fold_of] = dataset_of
     ends = np.cumsum(np.bincount(owner, minlength=len(datasets)))[:-1]
-    folds = tuple(np.split(values[np.argsort(owner, kind="stable")], ends))
-    return ScoreTable(*names, np.array([_means(rows) for rows in folds]), folds)
+    parts = tuple(np.split(values[np.argsort(owner, kind="stable")], ends))
+    return ScoreTable(*names, np.array([_means(part) for part in parts]), parts)
 
 
 def _means(folds: Floats) -> Floats:
@@ -260,23 +251,29 @@ def complete(
     missing = np.isnan(table.scores)
     if not missing.any():
         return CompleteTable(table)
-    return POLICIES[policy](table, missing, -np.inf if higher_is_better else np.inf)
+    cells = tuple((table.datasets[i], table.models[j]) for i, j in np.argwhere(missing))
+    if policy == "raise":
+        shown = [
+            f"{model!r} on {dataset!r}{_folds(table, dataset, model)}" for dataset, model in cells
+        ]
+        raise CoCoError(
+            f"{counted(len(cells), 'result is', 'results are')} missing: "
+            f"{listed(shown, quoted=False, separator='; ')}. Run what is missing, or set `missing` "
+            f"to drop_datasets (compare on complete datasets only) or worst (a model without a "
+            f"result comes last)"
+        )
+    if policy == "drop_datasets":
+        return _drop(table, missing)
+    for axis, names, what in ((0, table.models, "model"), (1, table.datasets, "dataset")):
+        empty = missing.all(axis=axis)
+        if empty.any():
+            raise CoCoError(f"{what} {names[int(empty.argmax())]!r} has no result; leave it out")
+    worst = -np.inf if higher_is_better else np.inf
+    filled = replace(table, scores=np.where(missing, worst, table.scores))
+    return CompleteTable(filled, filled=cells)
 
 
-def _refuse(table: ScoreTable, missing: NDArray[np.bool_], _worst: float) -> CompleteTable:
-    cells = [
-        f"{model!r} on {dataset!r}{_folds_missing(table, dataset, model)}"
-        for dataset, model in _cells(table, missing)
-    ]
-    raise CoCoError(
-        f"{counted(len(cells), 'result is', 'results are')} missing: "
-        f"{listed(cells, quoted=False, separator='; ')}. Run what is missing, or set `missing` to "
-        f"drop_datasets (compare on complete datasets only) or worst (a model without a result "
-        f"comes last)"
-    )
-
-
-def _folds_missing(table: ScoreTable, dataset: str, model: str) -> str:
+def _folds(table: ScoreTable, dataset: str, model: str) -> str:
     """Say how many folds a result lacks, if it has some."""
     if table.folds is None:
         return ""
@@ -285,7 +282,8 @@ def _folds_missing(table: ScoreTable, dataset: str, model: str) -> str:
     return f" ({n_missing} of {len(folds)} folds)" if n_missing < len(folds) else ""
 
 
-def _drop(table: ScoreTable, missing: NDArray[np.bool_], _worst: float) -> CompleteTable:
+def _drop(table: ScoreTable, missing: NDArray[np.bool_]) -> CompleteTable:
+    """Leave out the datasets that lack a result."""
     incomplete: NDArray[np.bool_] = np.asarray(missing.any(axis=1))
     if np.sum(~incomplete) < 2:
         worst = int(missing.sum(axis=0).argmax())
@@ -295,23 +293,12 @@ def _drop(table: ScoreTable, missing: NDArray[np.bool_], _worst: float) -> Compl
             f"{table.models[worst]!r} ({int(missing[:, worst].sum())} missing), or set "
             f"`missing` to worst (a model without a result comes last)"
         )
+    places = np.flatnonzero(~incomplete)
+    kept = replace(
+        table,
+        datasets=tuple(table.datasets[i] for i in places),
+        scores=table.scores[places],
+        folds=None if table.folds is None else tuple(table.folds[i] for i in places),
+    )
     dropped = tuple(table.datasets[i] for i in np.flatnonzero(incomplete))
-    return CompleteTable(table.rows(~incomplete), dropped=dropped)
-
-
-def _fill(table: ScoreTable, missing: NDArray[np.bool_], worst: float) -> CompleteTable:
-    for axis, names, what in ((0, table.models, "model"), (1, table.datasets, "dataset")):
-        empty = missing.all(axis=axis)
-        if empty.any():
-            raise CoCoError(f"{what} {names[int(empty.argmax())]!r} has no result; leave it out")
-    filled = replace(table, scores=np.where(missing, worst, table.scores))
-    return CompleteTable(filled, filled=tuple(_cells(table, missing)))
-
-
-def _cells(table: ScoreTable, missing: NDArray[np.bool_]) -> list[tuple[str, str]]:
-    return [(table.datasets[i], table.models[j]) for i, j in np.argwhere(missing)]
-
-
-POLICIES: Mapping[str, Callable[[ScoreTable, NDArray[np.bool_], float], CompleteTable]] = (
-    MappingProxyType({"raise": _refuse, "drop_datasets": _drop, "worst": _fill})
-)
+    return CompleteTable(kept, dropped=dropped)

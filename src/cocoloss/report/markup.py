@@ -1,4 +1,4 @@
-"""A report as LaTeX: booktabs tables, set by pandas, and drawings as PDF."""
+"""A report as Markdown and as LaTeX: tables by pandas, pictures by their files."""
 
 import re
 from itertools import pairwise
@@ -14,6 +14,52 @@ from cocoloss.report.document import (
     Text,
     flat,
 )
+
+# Markdown.
+
+SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&]|^[#+-](?=\s))")
+
+
+def as_markdown(document: Document, folder: str) -> str:
+    """Return a document as GitHub-flavoured Markdown; ``folder`` has the files of pictures."""
+    blocks = [block_as_markdown(block, folder) for block in flat(document.blocks)]
+    return "\n\n".join([f"# {escape_markdown(document.title)}", *blocks]) + "\n"
+
+
+def escape_markdown(text: str) -> str:
+    """Return text that Markdown shows as it is."""
+    return SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def block_as_markdown(block: Block, folder: str) -> str:
+    """Return one block; those that hold others are no business of this function."""
+    escape = escape_markdown
+    block = block.as_items() if isinstance(block, Cards) else block
+    match block:
+        case Heading(text, level):
+            return f"{'#' * (level + 1)} {escape(text)}"
+        case Text(text):
+            return escape(text)
+        case Items(items):
+            return "\n".join(f"- {escape(item)}" for item in items)
+        case Grid():
+            return _markdown_table(block)
+        case Picture():
+            return f"![{escape(block.title)}]({folder}/{block.name}.svg)\n\n{escape(block.caption)}"
+    return ""
+
+
+def _markdown_table(grid: Grid) -> str:
+    frame = grid.frame(escape_markdown, "**{}**")
+    marks = ["---" if k < grid.n_names else "---:" for k in range(len(grid.columns))]
+    # By hand: DataFrame.to_markdown would need tabulate for these joins.
+    rows = [list(frame.columns), marks, *frame.to_numpy().tolist()]
+    title = [f"**{escape_markdown(grid.title)}**\n"] if grid.title else []
+    caption = f"\n\n{escape_markdown(grid.caption)}" if grid.caption else ""
+    return "\n".join([*title, *(f"| {' | '.join(cells)} |" for cells in rows)]) + caption
+
+
+# LaTeX.
 
 ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -60,16 +106,9 @@ UNKNOWN = (
 
 
 def as_latex(document: Document, folder: str) -> str:
-    """Return a document as a LaTeX file that stands alone; its tables can be copied out.
-
-    Parameters
-    ----------
-    document : Document
-    folder : str
-        Where the files of pictures are, relative to this one.
-    """
-    parts = [rf"\title{{{escape(document.title)}}}\date{{}}\maketitle"]
-    parts += [made for block in flat(document.blocks) if (made := _block(block, folder))]
+    """Return a document as a LaTeX file that stands alone; ``folder`` has the files of pictures."""
+    parts = [rf"\title{{{escape_latex(document.title)}}}\date{{}}\maketitle"]
+    parts += [made for block in flat(document.blocks) if (made := _latex_block(block, folder))]
     body = "\n\n".join([r"\begin{document}", *parts, r"\end{document}"]) + "\n"
     foreign = sorted({character for character in body if not character.isascii()})
     marks = [UNKNOWN % (character, ord(character)) for character in foreign]
@@ -78,14 +117,8 @@ def as_latex(document: Document, folder: str) -> str:
     return "\n".join([PREAMBLE.rstrip("\n"), *marks, body])
 
 
-def escape(text: str) -> str:
-    r"""Return text that LaTeX prints as it is.
-
-    Examples
-    --------
-    >>> print(escape("a_b & 50%, χ² < 10⁻⁵"))
-    a\_b \& 50\%, $\chi$\textsuperscript{2} \textless{} 10\textsuperscript{$-$5}
-    """
+def escape_latex(text: str) -> str:
+    """Return text that LaTeX prints as it is."""
     printable = "".join(c if c.isprintable() or c in TABLE_SPACES else " " for c in text)
     return DOUBLED.sub("", RAISED_RUN.sub(_raised, printable.translate(TABLE)))
 
@@ -96,35 +129,33 @@ def _raised(run: re.Match[str]) -> str:
     return rf"\textsuperscript{{{inside}}}"
 
 
-def _block(block: Block, folder: str) -> str:
-    made = ""
+def _latex_block(block: Block, folder: str) -> str:
+    escape = escape_latex
+    block = block.as_items() if isinstance(block, Cards) else block
     match block:
-        case Heading():
-            made = rf"\{SECTIONS[block.level]}{{{escape(block.text)}}}"
-        case Text():
-            made = escape(block.text)
-        case Cards():
-            made = _block(block.as_items(), folder)
-        case Items():
-            lines = [rf"  \item {escape(item)}" for item in block.items]
-            made = "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
+        case Heading(text, level):
+            return rf"\{SECTIONS[level]}{{{escape(text)}}}"
+        case Text(text):
+            return escape(text)
+        case Items(items):
+            lines = [rf"  \item {escape(item)}" for item in items]
+            return "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
         case Grid():
-            made = _grid(block)
+            return _latex_table(block)
         case Picture():
             caption = escape(f"{block.title}. {block.caption}".strip())
-            path = f"{folder}/{block.name}.pdf"
-            drawing = rf"  {AT_MOST_A_LINE}\includegraphics{{{path}}}}}"
+            drawing = rf"  {AT_MOST_A_LINE}\includegraphics{{{folder}/{block.name}.pdf}}}}"
             lines = [r"\begin{figure}[htbp]", r"  \centering", drawing]
-            made = "\n".join([*lines, rf"  \caption{{{caption}}}", r"\end{figure}"])
-    return made
+            return "\n".join([*lines, rf"  \caption{{{caption}}}", r"\end{figure}"])
+    return ""
 
 
-def _grid(grid: Grid) -> str:
+def _latex_table(grid: Grid) -> str:
     shape = "l" * grid.n_names + "r" * (len(grid.columns) - grid.n_names)
     if grid.n_names > 2:  # the last of them are sentences
         shape = "l" * (grid.n_names - 1) + r"p{0.3\linewidth}" + shape[grid.n_names :]
-    caption = escape(". ".join(t.rstrip(".") for t in (grid.title, grid.caption) if t) + ".")
-    frame = grid.frame(escape, r"\textbf{{{}}}")
+    caption = escape_latex(". ".join(t.rstrip(".") for t in (grid.title, grid.caption) if t) + ".")
+    frame = grid.frame(escape_latex, r"\textbf{{{}}}")
     frame.columns = [_heading(column) for column in grid.columns]
     style = frame.style.hide(axis="index")
     if len(grid.rows) > LONG:
@@ -142,8 +173,8 @@ def _heading(column: str) -> str:
     """Return the title of a column, on two lines if it is long."""
     words = column.split(" ")
     if len(column) < 14 or len(words) == 1:
-        return escape(column)
+        return escape_latex(column)
     cuts = [sum(map(len, words[:k])) for k in range(len(words) + 1)]
     middle = min(range(1, len(words)), key=lambda k: abs(2 * cuts[k] - cuts[-1]))
-    lines = [escape(" ".join(words[a:b])) for a, b in pairwise((0, middle, len(words)))]
+    lines = [escape_latex(" ".join(words[a:b])) for a, b in pairwise((0, middle, len(words)))]
     return r"\shortstack[r]{" + r"\\".join(lines) + "}"

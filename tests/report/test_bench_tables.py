@@ -1,11 +1,15 @@
-"""Where results are missing, a report compares nothing that cannot be compared."""
+"""What the tables say is what was tested; where results are missing, nothing is compared."""
 
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
+from scipy.stats import studentized_range
 
 from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.findings import read_findings
+from cocoloss.benchmark.rankings import rank
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import Result
 from cocoloss.report.bench_rankings import (
@@ -23,8 +27,7 @@ from cocoloss.report.bench_sections import (
     measures_grid,
     missing_blocks,
 )
-from cocoloss.report.document import Heading, Text
-from cocoloss.report.text import MISSING
+from cocoloss.report.document import MISSING, Heading, Text
 from synthetic_store import PAPER, analyse, begin, fill_accuracy, infos_of, make_spec, put
 
 imbalance = load_experiment("imbalance", [PAPER])
@@ -82,17 +85,13 @@ def test_models_without_a_common_dataset_have_no_mean_difference(tmp_path):
     assert column(reference_grid(analysis.rankings[-1]), "mean difference")["b"].text == MISSING
 
 
-def test_no_mean_over_other_datasets_is_the_best(gappy):
-    means = column(ranks_grid(gappy.rankings[-1]), "mean balanced accuracy")
-    measures = column(measures_grid(gappy), "balanced accuracy")
-    assert means["picky"].text == measures["picky"].text == "0.7650"
-    assert not any(cell.best for cell in [*means.values(), *measures.values()])
-
-
-def test_a_dataset_without_all_folds_counts_in_no_mean(gappy):
+def test_no_mean_is_over_other_datasets_or_some_folds(gappy):
     means = column(ranks_grid(gappy.rankings[-1]), "mean balanced accuracy")
     measures = measures_grid(gappy)
-    assert means["endless"].text == column(measures, "balanced accuracy")["endless"].text
+    of_measures = column(measures, "balanced accuracy")
+    assert means["picky"].text == of_measures["picky"].text == "0.7650"
+    assert means["endless"].text == of_measures["endless"].text
+    assert not any(cell.best for cell in [*means.values(), *of_measures.values()])
     counts = {model: cell.text for model, cell in column(measures, "datasets").items()}
     assert counts == {"rf": "3", "picky": "2", "endless": "1"}
 
@@ -187,15 +186,6 @@ def test_without_a_result_there_is_no_table_of_measures(tmp_path):
     assert "There is no result yet." in texts(blocks)
 
 
-@pytest.mark.parametrize("n_folds", [1, 2])
-def test_it_is_said_which_ranks_were_tested(tmp_path, n_folds):
-    scores = {(f"table-0{k}", m): (0.5, 0.6)[:n_folds] for k in range(3) for m in "ab"}
-    ranking = analyse(findings_of(tmp_path, scores)).rankings[-1]
-    (side,) = pair_grids(ranking)
-    assert ("not on those by means" in side.blocks[0].caption) == (n_folds > 1)
-    assert ("on those by means over folds" in reference_grid(ranking).caption) == (n_folds > 1)
-
-
 def test_fewer_tasks_than_planned_are_explained(tmp_path):
     with Store(tmp_path / "s.sqlite") as store:
         fill_accuracy(store, make_spec(models=["rf"]), infos_of(2))  # three tasks of four each
@@ -204,3 +194,72 @@ def test_fewer_tasks_than_planned_are_explained(tmp_path):
     assert any(line.startswith("6 tasks of 8 planned ones were computed") for line in said)
     whole = making_blocks(replace(findings, n_planned=6))[0].items
     assert not any("planned" in line for line in whole)
+
+
+def rows_of(models, n_datasets=12, n_folds=10):
+    """Make up scores: a model is better by little than the next, and on every dataset."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for d in range(n_datasets):
+        for k in range(n_folds):
+            for place, model in enumerate(models):
+                # In a fold models differ by far more than their lead; in the mean that is gone.
+                swing = 0.05 * place * (-1) ** k if n_folds > 1 else 0.0
+                lines.append((f"d{d}", model, k, 0.5 - 0.01 * place + swing + 1e-4 * rng.random()))
+    return pd.DataFrame(lines, columns=["dataset", "model", "fold", "balanced_accuracy"])
+
+
+def ranking_of(n_models, n_folds=10):
+    models = ["coco", *(f"m{j}" for j in range(1, n_models))]
+    return rank(rows_of(models, n_folds=n_folds), models, name="all", title="All")
+
+
+def nemenyi_by_mean(rows, one, other):
+    """Return Nemenyi's p-value on ranks of means, as printed in textbooks."""
+    models, datasets = sorted(set(rows["model"])), sorted(set(rows["dataset"]))
+    sums = dict.fromkeys(models, 0.0)
+    for dataset in datasets:
+        means = {}
+        for model in models:
+            chosen = rows[(rows["dataset"] == dataset) & (rows["model"] == model)]
+            means[model] = sum(chosen["balanced_accuracy"]) / len(chosen)
+        for model in models:
+            sums[model] += 1 + sum(means[m] > means[model] for m in models)
+    k, n = len(models), len(datasets)
+    gap = abs(sums[one] - sums[other]) / n
+    return studentized_range.sf(gap / np.sqrt(k * (k + 1) / (12 * n)), k, np.inf)
+
+
+def test_p_values_by_mean_stand_beside_those_by_what_is_significant():
+    ranking = ranking_of(4)
+    grid = reference_grid(ranking)
+    by_folds, by_mean = column(grid, "p Nemenyi"), column(grid, "p Nemenyi, by mean")
+    rows = rows_of(["coco", "m1", "m2", "m3"])
+    for other in ("m1", "m2", "m3"):
+        assert by_folds[other].value == pytest.approx(1.0)  # over folds, all tie
+        assert by_mean[other].value == pytest.approx(nemenyi_by_mean(rows, "coco", other), rel=1e-6)
+    assert by_mean["m3"].best
+    assert not by_mean["m1"].best
+
+
+@pytest.mark.parametrize(
+    ("n_models", "n_folds", "said", "unsaid"),
+    [
+        (4, 10, "by Wilcoxon's test with Holm's correction, as in the paper;", "Bengio"),
+        (11, 10, "by Nadeau and Bengio's corrected t-test", "as in the paper"),
+        (4, 1, "Ranks are by mean scores.", "paper"),
+    ],
+)
+def test_it_is_said_what_was_tested_and_by_which_test(n_models, n_folds, said, unsaid):
+    ranking, by_folds = ranking_of(n_models, n_folds), n_folds > 1
+    caption = ranks_grid(ranking).caption
+    assert said in caption
+    assert unsaid not in caption
+    grid = reference_grid(ranking)
+    assert {len(row) for row in grid.rows} == {len(grid.columns)}
+    assert ("on those by means over folds" in grid.caption) == by_folds
+    assert sum("Nemenyi" in name for name in grid.columns) == 1 + by_folds
+    assert f"for all {n_models * (n_models - 1) // 2} pairs of models." in grid.caption
+    assert "pairs" not in reference_grid(replace(ranking, pairs=None)).caption
+    (first, *_) = (b for each in pair_grids(ranking) for b in getattr(each, "blocks", (each,)))
+    assert ("not on those by means" in first.caption) == by_folds
