@@ -56,6 +56,10 @@ def test_the_fit_is_the_one_it_would_be_without_a_look(wine, runs, make):
     assert np.array_equal(estimator.parameters_, alone.parameters_)
     assert np.array_equal(estimator.predict_proba(X), alone.predict_proba(X))
     assert record.loss_curve.tolist() == alone.loss_curve_
+    assert record.target.shape == (3, 3)
+    linear = make is not CoCoClassifier  # which have a third measure, but not CoCo's loss
+    assert np.isfinite(record.measures["nc3"]).all() == linear
+    assert np.isnan(record.measures["loss"]).all() == linear
 
 
 def test_test_results_are_scikit_learns(wine, runs):
@@ -157,14 +161,6 @@ def test_the_kept_epoch_is_judged_by_the_head_that_the_fit_made(estimator):
     assert record.embeddings.shape[:2] == (len(record.epochs), len(record.labels))
     assert (record.reliability is None) == (not hasattr(estimator, "predict_proba"))
     json.dumps(record.to_dict(), allow_nan=False)
-
-
-def test_linear_classifiers_have_a_third_measure(runs):
-    for make in (CrossEntropyClassifier, DotRegressionClassifier):
-        _, record = runs[make]
-        assert np.isfinite(record.measures["nc3"]).all()
-        assert np.isnan(record.measures["loss"]).all()  # it is not CoCo
-        assert record.target.shape == (3, 3)
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -285,30 +281,23 @@ class BrokenError(Exception):
     pass
 
 
-def stop_at_three(epoch):
-    if epoch.number == 3:
-        raise BrokenError
-
-
-def test_a_failed_refit_leaves_the_estimator_as_it_was(wine):
+def test_a_failure_leaves_the_estimator_as_it_was(wine, monkeypatch):
     X, y = wine
-    estimator = CoCoClassifier(**SMALL).fit(X, y)
-    before, predictions = dict(vars(estimator)), estimator.predict_proba(X)
-    with pytest.raises(BrokenError):
-        record_fit(estimator, X[:, :5], y, callbacks=[stop_at_three])
-    assert vars(estimator) == before
-    assert np.array_equal(estimator.predict_proba(X), predictions)
 
-
-def test_a_record_that_cannot_be_made_leaves_the_estimator_unfitted(wine, monkeypatch):
     def fail(*args):
         raise BrokenError
 
-    monkeypatch.setattr(watch, "columns_of", fail)  # after the fit
-    estimator = CoCoClassifier(**SMALL)
+    estimator = CoCoClassifier(**SMALL).fit(X, y)
+    before, predictions = dict(vars(estimator)), estimator.predict_proba(X)
     with pytest.raises(BrokenError):
-        record_fit(estimator, *wine)
-    assert not estimator.__sklearn_is_fitted__()
+        record_fit(estimator, X[:, :5], y, callbacks=[lambda e: e.number == 3 and fail()])
+    assert vars(estimator) == before
+    assert np.array_equal(estimator.predict_proba(X), predictions)
+    monkeypatch.setattr(watch, "columns_of", fail)  # after the fit
+    unfitted = clone(estimator)
+    with pytest.raises(BrokenError):
+        record_fit(unfitted, *wine)
+    assert not unfitted.__sklearn_is_fitted__()
 
 
 def test_columns_are_recorded_with_how_they_were_read():
@@ -371,8 +360,5 @@ def test_of_a_transformer_of_ones_own_no_columns_are_known(wine):
 def test_arguments_that_cannot_be_used_are_refused(wine, options, message):
     with pytest.raises(CoCoError, match=message):
         record_fit(CoCoClassifier(**SMALL), *wine, **options)
-
-
-def test_a_classifier_of_others_is_refused(wine):
     with pytest.raises(CoCoError, match="DecisionTreeClassifier"):
         record_fit(DecisionTreeClassifier(), *wine)

@@ -192,12 +192,8 @@ def test_the_slider_moves_by_keyboard(open_page, report, request, name):
     check_epoch(page, record, record.kept)
     slider.focus()
     seen = []
-    for key, index in (
-        ("Home", 0),
-        ("ArrowRight", 1),
-        ("ArrowUp", 2),
-        ("End", len(view.points) - 1),
-    ):
+    presses = {"Home": 0, "ArrowRight": 1, "ArrowUp": 2, "End": len(view.points) - 1}
+    for key, index in presses.items():
         slider.press(key)
         settle(page)
         check_epoch(page, record, index)
@@ -207,7 +203,7 @@ def test_the_slider_moves_by_keyboard(open_page, report, request, name):
     assert len(set(seen)) == len(seen)  # the points have moved, too
 
 
-def test_the_slider_moves_by_mouse(shown, digits):
+def test_the_epoch_is_chosen_by_mouse_on_the_slider_and_on_a_curve(shown, digits):
     page = shown("digits")
     box = seen_box(page, "#epoch")
     middle = box["y"] + box["height"] / 2
@@ -222,15 +218,11 @@ def test_the_slider_moves_by_mouse(shown, digits):
     page.mouse.move(box["x"] + box["width"] - 2, middle)
     page.mouse.up()
     check_epoch(page, digits.record, last)
-
-
-def test_a_curve_can_be_clicked_to_choose_the_epoch(shown, cancer):
-    page = shown("cancer")
     box = seen_box(page, "#chart-dispersity svg.chart")
     page.mouse.click(box["x"] + 47, box["y"] + 60)  # where the axis begins
-    check_epoch(page, cancer.record, 0)
-    shown = page.locator("#chart-dispersity [data-key=test_dispersity]").inner_text()
-    assert shown == significant(cancer.record.measures["test_dispersity"][0])
+    check_epoch(page, digits.record, 0)
+    text = page.locator("#chart-dispersity [data-key=test_dispersity]").inner_text()
+    assert text == significant(digits.record.measures["test_dispersity"][0])
 
 
 def test_plays_and_pauses(open_page, report, digits):
@@ -257,16 +249,16 @@ def test_plays_and_pauses(open_page, report, digits):
 
 def test_the_legend_hides_classes(shown):
     page = shown("digits")
-    page.locator("#legend button[data-class='3']").click()
-    settle(page)
-    assert page.locator(".mean[data-class='3'], .vertex[data-class='3']").count() == 0
-    assert page.locator(".mean").count() == 9
-    page.locator("#hide-all").click()
-    settle(page)
-    assert page.locator(".mean").count() == 0
-    page.locator("#show-all").click()
-    settle(page)
-    assert page.locator(".mean").count() == 10
+    for button, left in (
+        ("#legend button[data-class='3']", [0, 1, 2, 4, 5, 6, 7, 8, 9]),
+        ("#hide-all", []),
+        ("#show-all", range(10)),
+    ):
+        page.locator(button).click()
+        settle(page)
+        means = page.locator(".mean").evaluate_all("(all) => all.map((m) => m.dataset.class)")
+        assert sorted(map(int, means)) == list(left)
+        assert page.locator(".vertex[data-class='3']").count() == (3 in left)
 
 
 def test_a_point_tells_what_it_is(shown, cancer):
@@ -410,23 +402,21 @@ def test_every_number_says_whether_it_is_the_models_or_one_networks(shown, digit
     assert foot.locator(".scope").inner_text() == "all 2 networks"
     scores = (digits.record.balanced_accuracy, digits.record.train_balanced_accuracy)
     assert foot.locator("td").all_inner_texts() == [percent(score) for score in scores]
-
-
-def test_the_models_accuracy_is_a_level_line_beside_the_curves_of_one_network(shown, digits):
-    page = shown("digits")
-    key = page.locator("#chart-accuracy [data-key=together]")
-    curve = page.locator("#chart-accuracy [data-key=test_balanced_accuracy]")
+    # Beside the curves of one network, the accuracy of all is a level line.
+    chart = page.locator("#chart-accuracy")
     for press, index in (("Home", 0), ("End", len(digits.record.epochs) - 1)):
         page.locator("#epoch").press(press)
         settle(page)
-        assert key.inner_text() == percent(digits.record.balanced_accuracy)
-        shown = digits.record.measures["test_balanced_accuracy"][index]
-        assert curve.inner_text() == percent(shown)
+        together = percent(digits.record.balanced_accuracy)
+        assert chart.locator("[data-key=together]").inner_text() == together
+        curve = chart.locator("[data-key=test_balanced_accuracy]").inner_text()
+        assert curve == percent(digits.record.measures["test_balanced_accuracy"][index])
 
 
 def test_a_single_network_needs_no_marks(single):
-    assert '<span class="scope' not in run_report(single.record)
-    assert '"members":1,' in run_report(single.record)  # no level line, either
+    page = run_report(single.record)
+    assert '<span class="scope' not in page
+    assert '"members":1,' in page  # no level line, either
     assert "One network was trained." in words(single.record)
 
 
@@ -506,10 +496,7 @@ def test_guessing_is_by_the_prior(digits):
     assert f"guessing {significant(math.log(10))}" in run_report(digits.record)
 
 
-def test_the_same_record_gives_the_same_bytes(cancer):
+def test_the_same_record_gives_the_same_bytes_and_no_folder_is_made(cancer, tmp_path):
     assert run_report(cancer.record) == run_report(cancer.record)
-
-
-def test_a_place_that_cannot_be_written_to_is_refused(cancer, tmp_path):
     with pytest.raises(CoCoError, match="there is no folder"):
         write_run_report(cancer.record, tmp_path / "missing" / "run.html")

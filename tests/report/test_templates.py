@@ -50,11 +50,7 @@ def test_text_is_read_back_as_it_is(text):
     assert read.text == visible(text)
     assert read.attributes["title"] == visible(text)
     visible(text).encode()
-
-
-def test_emoji_sequences_and_directions_survive():
-    text = "👩‍🔬 שלום \u202ex"
-    assert visible(text) == text
+    assert visible("👩‍🔬 שלום \u202ex") == "👩‍🔬 שלום \u202ex"
 
 
 @given(st.recursive(st.none() | st.text() | st.integers(), lambda s: st.lists(s, max_size=3)))
@@ -64,13 +60,10 @@ def test_data_is_read_back_and_cannot_end_its_element(data):
     assert not set("<>&") & set(text)
 
 
-def test_what_is_missing_is_an_error_and_none_is_nothing():
+def test_what_is_missing_is_an_error_none_is_nothing_and_names_are_isolated():
     with pytest.raises(UndefinedError):
         PARAGRAPH.render()
     assert PARAGRAPH.render(text=None) == '<p title=""></p>'
-
-
-def test_a_name_is_isolated_and_never_blank():
     name = environment().get_template("macros.html").module.name
     assert name("<x>") == '<bdi class="name" title="&lt;x&gt;">&lt;x&gt;</bdi>'
     assert "(empty)" in name("  ")
@@ -101,9 +94,7 @@ def test_a_page_refers_to_nothing_outside():
     [
         (0.5, "0.500"),
         (99.96, "100"),
-        (999.4, "999"),
         (1234.5, "1235"),
-        (99999.0, "99999"),
         (100000.0, "1.0×10⁵"),  # noqa: RUF001
         (0.000999, "1.0×10⁻³"),  # noqa: RUF001
         (-0.25, "-0.250"),
@@ -112,9 +103,7 @@ def test_a_page_refers_to_nothing_outside():
         (None, MISSING),
     ],
 )
-def test_numbers_have_three_digits(value, text):
+def test_numbers_have_three_digits_and_shares_one_decimal(value, text):
     assert significant(value) == text
-
-
-def test_a_missing_share_is_a_dash():
+    assert percent(0.97222) == "97.2\u202f%"
     assert percent(float("nan")) == percent(None) == MISSING

@@ -174,18 +174,20 @@ def _watch(
     embeddings = np.stack([snapshot.embedding for snapshot in recorder.snapshots.values()])
     arguments, changed = arguments_of(estimator)
     unknown = np.full(len(drawn), -1)
+    n_inputs, q = job.inputs.shape[1], embeddings.shape[2]
+    own = job.design.module  # whose hidden layers nobody knows
     return {
         "arguments": arguments,
         "changed": changed,
         "versions": versions(),
         **columns_of(job.preprocessor),
         "column_gaps": encoder.n_gaps(rows.X) if isinstance(encoder, TableEncoder) else {},
-        "layer_sizes": _layer_sizes(job, embeddings.shape[2]),
+        "layer_sizes": tuple(job.design.layer_sizes) if own is None else (n_inputs, q),
         "n_members": len(fitted.heads),
         "seconds": seconds,
         "normalized": bool(job.design.network["normalize"]),
         "centred": job.design.logits,
-        "target": target_similarity(job.design.loss, job.n_classes, embeddings.shape[2]),
+        "target": target_similarity(job.design.loss, job.n_classes, q),
         "loss_curve": np.array(estimator.loss_curve_),
         "epochs": epochs,
         "n_epochs": job.design.schedule.n_epochs,
@@ -253,11 +255,6 @@ def _test(
         "balanced_accuracy": balanced_accuracy(labels, predicted),
         "accuracy": float(np.mean(labels == predicted)),
     }
-
-
-def _layer_sizes(job: Job, q: int) -> tuple[int, ...]:
-    own = job.design.module is not None  # whose hidden layers nobody knows
-    return (job.inputs.shape[1], q) if own else tuple(job.design.layer_sizes)
 
 
 class Recorder:
@@ -377,10 +374,7 @@ def split_test(
 
 
 def stratified_sample(
-    labels: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    most: int,
-    generator: np.random.Generator,
+    labels: NDArray[np.int64], rows: NDArray[np.int64], most: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
     """Return some of the rows, sorted, with the class shares of all; at least two of a class."""
     if len(rows) <= most:

@@ -126,8 +126,8 @@ def all_tied(comparison: Comparison) -> bool:
 def ranks_grid(ranking: Ranking) -> Grid:
     """Return means and ranks, both ways of ties, and the paper's beside."""
     comparison, averaged, by_score = ranking.comparison, ranking.averaged, ranking.by_score
-    mean = f"mean {ranking.measure.replace('_', ' ')}"
-    columns = ["model", mean, "rank", "± std", "rank, ties averaged", "rank by mean"]
+    measure = ranking.measure.replace("_", " ")
+    columns = ["model", f"mean {measure}", "rank", "± std", "rank, ties averaged", "rank by mean"]
     if ranking.printed:
         columns += ["printed rank", "± std printed"]
     means = [mean_cell(mean, ranking.measure) for mean in comparison.mean_scores]
@@ -202,7 +202,10 @@ def reference_grid(ranking: Ranking) -> Grid:
                 number_of(int(counts.loc[reference, other]))
                 for counts in (by_score.wins, by_score.ties, by_score.losses)
             ),
-            *(p_value(by and by.p_values.loc[reference, other]) for by in tested.values()),
+            *(
+                p_value(None if by is None else by.p_values.loc[reference, other])
+                for by in tested.values()
+            ),
         ]
         if bayes is not None and other in bayes.index:
             shares = [bayes.loc[other, n] for n in ("first_better", "equal", "second_better")]
