@@ -129,7 +129,7 @@ def test_options_that_a_module_would_not_heed_are_refused(option):
 def test_going_on_goes_on_with_the_buffers(way):
     options = {"learning_rate_init": 1e-30, "weight_decay": 0.0, "early_stopping": False}
     classifier = quick(normalising, warm_start=True, max_iter=1, **options)
-    for _ in range(25):
+    for _ in range(12):
         getattr(classifier, way)(X, Y)
     first, batch_norm, *_ = classifier.modules_[0]
     inputs = torch.from_numpy(classifier.preprocessor_.transform(X))

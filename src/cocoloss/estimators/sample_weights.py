@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from cocoloss.columns.frames import Table, is_polars, read_table
+from cocoloss.columns.frames import is_polars, read_table
 
 # More copies than this, and than ten of each row, are thinned out to so many that weigh more: who
 # gives weights of hundreds wants ratios, not an epoch of hundreds of tables.
@@ -48,29 +48,11 @@ def make_copies(
     """Return each row as many times as it weighs, equal ones side by side.
 
     Whole weights are numbers of copies. Others are relative: they are scaled to a mean of one, and
-    a row becomes the nearest whole number of rows, at least one, that share its weight.
+    a row becomes the nearest whole number of rows, at least one, that share its weight. Rows of
+    different classes are different rows; rows of weight zero are no rows.
 
-    Parameters
-    ----------
-    X : array or DataFrame of n rows
-    labels : array of shape (n,)
-        Rows of different classes are different rows.
-    weights : array of shape (n,)
-        Not negative, not all zero. Rows of weight zero are no rows.
-    reader : str
-        Who wants to know, for the messages.
-    in_lowest_terms : bool
-        Whether these are all rows that there will be, so that a table in which every row occurs
-        three times is the table in which it occurs once, unless it is a table of counts.
-
-    Examples
-    --------
-    >>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 1])
-    >>> sorted(make_copies(X, y, np.array([2.0, 0.0, 1.0])).rows.tolist())
-    [0, 0, 2]
-    >>> copies = make_copies(X, y, np.array([0.1, 0.1, 0.4]))
-    >>> [(int(i), round(float(w), 6)) for i, w in sorted(zip(copies.rows, copies.weights))]
-    [(0, 0.5), (1, 0.5), (2, 1.0), (2, 1.0)]
+    ``in_lowest_terms`` says that these are all rows that there will be, so that a table in which
+    every row occurs three times is the table in which it occurs once, unless it is one of counts.
     """
     codes = row_codes(X, reader) * np.uint64(0x9E3779B97F4A7C15) ^ pd.util.hash_array(labels)
     present = np.flatnonzero(weights > 0)
@@ -108,25 +90,13 @@ def _in_lowest_terms(
 
 
 def row_codes(X: Any, reader: str) -> NDArray[np.uint64]:
-    """Return 64 bits for each row, which depend on what it says and not on how it is stored.
-
-    Parameters
-    ----------
-    X : array or DataFrame of n rows
-    reader : str
-        Who wants to know, for the messages.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"sold": [True, False]})
-    >>> bool((row_codes(table, "me") == row_codes(table.astype(object), "me")).all())
-    True
-    """
+    """Return 64 bits for each row, which depend on what it says and not on how it is stored."""
     if isinstance(X, np.ndarray) and X.dtype.kind in "iufb":
         columns = list(X.reshape(len(X), -1).T)
     elif isinstance(X, pd.DataFrame) or is_polars(X) or np.ndim(X) == 2:
-        columns = _columns(read_table(X, reader))
+        table = read_table(X, reader)
+        block = table.block
+        columns = [c.series for c in table.columns] if block is None else list(block.T)
     else:  # rows of text, which only a transformer of the user's own can read
         columns = [pd.Series(list(X), dtype=object)]
     codes = np.zeros(len(columns[0]), dtype=np.uint64)
@@ -136,17 +106,16 @@ def row_codes(X: Any, reader: str) -> NDArray[np.uint64]:
     return codes
 
 
-def _columns(table: Table) -> list[Any]:
-    if table.block is not None:
-        return list(table.block.T)
-    return [column.series for column in table.columns]
-
-
 def _column_codes(column: Any) -> NDArray[np.uint64]:
     numbers = _numbers(column) if isinstance(column, pd.Series) else column
-    if numbers is None:
-        return _object_codes(column)
-    return np.asarray(pd.util.hash_array(numbers.astype(np.float64) + 0.0))  # no -0.0
+    if numbers is not None:
+        return np.asarray(pd.util.hash_array(numbers.astype(np.float64) + 0.0))  # no -0.0
+    try:  # values of any kind, by the text that stands for each
+        codes, values = pd.factorize(column.astype(object))
+    except TypeError:  # not hashable; whether it may be in a table is not decided here
+        codes, values = pd.factorize(column.astype(object).map(repr))
+    texts = np.array([*(repr(value) for value in values), ""], dtype=object)  # the last is for gaps
+    return np.asarray(pd.util.hash_array(texts)[codes])
 
 
 def _numbers(column: Any) -> NDArray[Any] | None:
@@ -179,14 +148,3 @@ def _kind(column: Any) -> str:
     if types.is_timedelta64_dtype(dtype):
         return DURATION
     return CONTENTS.get(types.infer_dtype(column.astype(object), skipna=True), OTHER)
-
-
-def _object_codes(column: Any) -> NDArray[np.uint64]:
-    """Return codes of values of any kind, by the text that stands for each."""
-    try:
-        codes, values = pd.factorize(column.astype(object))
-    except TypeError:  # not hashable; whether it may be in a table is not decided here
-        codes, values = pd.factorize(column.astype(object).map(repr))
-    texts = np.array([*(repr(value) for value in values), ""], dtype=object)  # the last is for gaps
-    hashed: NDArray[np.uint64] = pd.util.hash_array(texts)[codes]
-    return hashed

@@ -29,15 +29,9 @@ class OneThread:
     """A library kept to one thread while anybody wants that: fits may run side by side.
 
     Who comes second finds the limit of the first, and must not take it for what was there before.
-    So the first to come notes the number, and that is what is put back.
-
-    Parameters
-    ----------
-    get, put : callables
-        Tell and change the number of threads.
-    per_thread : bool
-        Whether every thread has a number of its own: then each lowers and restores it. Else the
-        first to come lowers it for all, and the last to go restores it.
+    So the first to come notes the number, and that is what is put back. Where every thread has a
+    number of its own (``per_thread``), each lowers and restores it; else the first to come lowers
+    it for all, and the last to go restores it.
     """
 
     def __init__(
