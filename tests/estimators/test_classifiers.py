@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 from torch import nn
 
@@ -93,14 +93,6 @@ def test_the_order_of_the_rows_does_not_matter(wine):
     order = np.random.default_rng(0).permutation(len(X))
     first, second = (quick(max_iter=3).fit(X[rows], y[rows]) for rows in (slice(None), order))
     np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
-
-
-def test_a_weight_is_a_number_of_copies(wine):
-    X, _, y, _ = wine
-    weights = np.random.default_rng(0).integers(0, 4, len(X))
-    weighted = quick(max_iter=3).fit(X, y, sample_weight=weights)
-    repeated = quick(max_iter=3).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
-    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X))
 
 
 def test_the_global_seed_is_left_alone(wine):
@@ -274,9 +266,10 @@ def test_a_module_of_ones_own(module, wine):
 
 def test_warm_start_goes_on(wine):
     X, _, y, _ = wine
-    warm = quick(warm_start=True, early_stopping=False).fit(X, y)
-    first = warm.loss_curve_[-1]
+    warm = quick(warm_start=True, early_stopping=False, random_state=np.random.default_rng(0))
+    first, seed = warm.fit(X, y).loss_curve_[-1], warm.history_.seed
     assert warm.fit(X, y).loss_curve_[0] < 2 * first
+    assert warm.history_.seed == seed
     cold = quick(early_stopping=False).fit(X, y)
     assert cold.fit(X, y).loss_curve_[0] > 5 * first
 
@@ -370,12 +363,10 @@ def test_serves_in_a_pipeline_and_a_grid(wine):
     X, X_test, y, y_test = wine
     pipeline = make_pipeline(quick(), LogisticRegression()).fit(X, y)
     assert pipeline.score(X_test, y_test) > 0.9
-    frame = quick().set_output(transform="pandas").fit(X, y).transform(X)
+    frame = pipeline[0].set_output(transform="pandas").transform(X)
     assert frame.columns[0] == "cococlassifier0"
-    grid = GridSearchCV(quick(), {"embedding_dim": [2, 8]}, cv=2).fit(X, y)
+    grid = GridSearchCV(quick(n_members=1), {"embedding_dim": [2, 8]}, cv=2).fit(X, y)
     assert grid.best_score_ > 0.8
-    scaled = quick(preprocess=StandardScaler()).fit(X, y)
-    assert scaled.score(X_test, y_test) > 0.9
 
 
 def test_a_pickle_is_small_and_holds_no_row(wine):

@@ -222,12 +222,6 @@ def test_outlier_scores_are_those_of_all_members():
     assert not np.allclose(each[0], each[1])
 
 
-def test_warm_start_keeps_its_seed():
-    classifier = quick(warm_start=True, random_state=np.random.default_rng(0)).fit(X, Y)
-    seed = classifier.history_.seed
-    assert classifier.fit(X, Y).history_.seed == seed
-
-
 class Stubborn(ClassifierMixin, BaseEstimator):
     """A head that has nothing but predict: the class of the nearest mean."""
 

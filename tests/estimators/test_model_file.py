@@ -234,12 +234,6 @@ def test_tables_are_refused_in_the_same_words(tmp_path):
         assert said[0] == said[1]
 
 
-def test_the_parts_of_a_classifier_are_scikit_learns_those_of_a_model_are_not(saved):
-    full, light = load(saved), load_model(saved)
-    assert all(isinstance(part, BaseEstimator) for part in (full.preprocessor_, *full.heads_))
-    assert not any(isinstance(part, BaseEstimator) for part in (light.encoder, *light.heads))
-
-
 def test_a_model_needs_no_scikit_learn_and_a_classifier_no_torch(tmp_path):
     paths = [str(tmp_path / f"{head}.coco") for head in ("auto", "ridge")]
     for path, head in zip(paths, ("auto", "ridge"), strict=True):
@@ -260,8 +254,11 @@ def test_a_model_needs_no_scikit_learn_and_a_classifier_no_torch(tmp_path):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_class_that_loads_must_fit(saved):
-    assert type(load(saved)) is CoCoClassifier
+def test_the_class_that_loads_must_fit_and_its_parts_are_scikit_learns(saved):
+    full, light = load(saved), load_model(saved)
+    assert type(full) is CoCoClassifier
+    assert all(isinstance(part, BaseEstimator) for part in (full.preprocessor_, *full.heads_))
+    assert not any(isinstance(part, BaseEstimator) for part in (light.encoder, *light.heads))
     with pytest.raises(CoCoError, match=r"holds a CoCoClassifier.*use CoCoClassifier\.load"):
         DotRegressionClassifier.load(saved)
 
@@ -665,9 +662,8 @@ def numbers_changed(head, tensors, rng):
     walk(head["state"])
     for tree, key in places:
         kept = tree[key]
-        for value in rng.choice(np.array([10**15, -1, 0, 2**63, "x", None], dtype=object), 2):
-            tree[key] = value
-            yield json.dumps(head), tensors
+        tree[key] = rng.choice(np.array([10**15, -1, 0, 2**63, "x", None], dtype=object))
+        yield json.dumps(head), tensors
         tree[key] = kept
 
 

@@ -7,7 +7,6 @@ from sklearn.datasets import load_wine
 from torch import nn
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier
-from cocoloss.exceptions import CoCoError
 
 X, Y = load_wine(return_X_y=True)
 
@@ -117,12 +116,6 @@ def test_modules_predict_in_blocks_of_rows():
     assert sum(sizes) == len(many) * 2  # members
     np.testing.assert_allclose(found[: len(X)], whole, atol=1e-5)
     assert classifier.predict(many[:1]).shape == (1,)
-
-
-@pytest.mark.parametrize("option", [{"dropout": 0.2}, {"output": "tanh"}])
-def test_options_that_a_module_would_not_heed_are_refused(option):
-    with pytest.raises(CoCoError, match="put what you want of them into your module"):
-        quick(normalising, **option).fit(X, Y)
 
 
 @pytest.mark.parametrize("way", ["partial_fit", "fit"])

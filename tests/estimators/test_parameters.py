@@ -72,6 +72,8 @@ def small(cls=CoCoClassifier, **options):
         ({"head": None}, "one of 'auto', 'gaussian', .* not None"),
         ({"head": "readout"}, "head='readout' is not for CoCoClassifier"),
         ({"device": "gpu"}, "device 'gpu' cannot be used here"),
+        ({"module": nn.Linear, "dropout": 0.2}, "put what you want of them into your module"),
+        ({"module": nn.Linear, "output": "tanh"}, "put what you want of them into your module"),
         ({"module": "mlp"}, "module must be a torch.nn.Module, or a function"),
         ({"module": lambda d, q: 3}, "module must make a torch.nn.Module, but made 3"),
         ({"module": nn.Linear(10, 8)}, "cannot take rows of 13 numbers"),

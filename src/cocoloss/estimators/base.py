@@ -42,24 +42,15 @@ except ImportError:  # scikit-learn before 1.9: nobody can have set callbacks
 DECAYS = ("cosine", "constant")
 
 
-def _head_has(method: str) -> Callable[[Any], bool]:
-    """Say whether the head of an estimator has a method; fitted heads know, names are looked up."""
+def _head_has(*methods: str) -> Callable[[Any], bool]:
+    """Say whether the heads of an estimator have one of these methods; before a fit, by name."""
 
     def check(estimator: Any) -> bool:
         if hasattr(estimator, "model_"):
-            getattr(estimator.model_.heads[0], method)
-        elif estimator.head in ("ridge", "svm"):
-            raise AttributeError(f"a linear head has no {method}")
-        return True
+            return any(map(estimator.model_.has, methods))
+        return estimator.head not in ("ridge", "svm") or "decision_function" in methods
 
     return check
-
-
-def _head_scores(estimator: Any) -> bool:
-    """Say whether the heads of an estimator have scores of any kind."""
-    if hasattr(estimator, "model_") and not estimator.model_.has("predict_proba"):
-        estimator.model_.heads[0].decision_function  # noqa: B018 - says who lacks it
-    return True
 
 
 def _part_of(whole: str, name: str) -> Any:
@@ -201,7 +192,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         proba: NDArray[np.float64] = self.predict_proba(X)
         return np.log(np.maximum(proba, np.finfo(np.float64).tiny))
 
-    @available_if(_head_scores)  # type: ignore[untyped-decorator]
+    @available_if(_head_has("predict_proba", "decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return a score per class, (n, C); for two classes one score, positive for the second."""
         return self._fitted_model().decision_function(X)

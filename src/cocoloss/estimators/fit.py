@@ -72,25 +72,21 @@ def prepare_job(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Jo
     check_arguments(estimator)
     reader = type(estimator).__name__
     X = as_table(estimator, X)
-    going_on = estimator.warm_start and hasattr(estimator, "model_")
     classes, labels, weights = encode_targets(X, y, sample_weight, reader)
-    if going_on:
-        _check_goes_on(estimator, classes)
-        seed = estimator.history_.seed
-    else:
-        seed = new_seed(estimator)
+    start, seed = _start(estimator, classes)
 
+    # Every row as often as it weighs; from here on weights are what no copies could say.
     copies = make_copies(X, labels, weights, reader, in_lowest_terms=True)
     labels, weights = labels[copies.rows], copies.weights
     preprocessor, inputs = read_inputs(
-        estimator, _safe_indexing(X, copies.rows), classes[labels], learn=not going_on
+        estimator, _safe_indexing(X, copies.rows), classes[labels], learn=start is None
     )
     masses = np.bincount(labels, weights=weights).astype(np.float64)
     per_class = class_weights(estimator.class_weight, classes, masses)
     seeds = [seed + k for k in range(estimator.n_members)]
     rows, held_out = _split(estimator, labels, copies.groups, seeds)
+
     design = make_design(estimator, inputs.shape[1], len(classes), seed)
-    start = estimator.model_.networks if going_on else None
     if start is not None and design.layer_sizes != start.layer_sizes:
         raise CoCoError(
             f"warm_start goes on with layers of {start.layer_sizes}, but the arguments and the "
@@ -198,8 +194,10 @@ def make_design(estimator: Any, n_features: int, n_classes: int, seed: int) -> D
     )
 
 
-def _check_goes_on(estimator: Any, classes: NDArray[Any]) -> None:
-    """Refuse to go on from a model of other classes or members."""
+def _start(estimator: Any, classes: NDArray[Any]) -> tuple[Any, int]:
+    """Return the networks to go on from, None without a warm start, and the seed of the fit."""
+    if not (estimator.warm_start and hasattr(estimator, "model_")):
+        return None, new_seed(estimator)
     known, n_members = estimator.classes_, len(estimator.model_.heads)
     if not np.array_equal(known, classes):
         raise CoCoError(
@@ -211,6 +209,7 @@ def _check_goes_on(estimator: Any, classes: NDArray[Any]) -> None:
             f"warm_start goes on with {n_members} members, but n_members is "
             f"{estimator.n_members}; set warm_start=False to start anew"
         )
+    return estimator.model_.networks, estimator.history_.seed
 
 
 def _split(

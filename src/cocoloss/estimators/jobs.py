@@ -55,7 +55,7 @@ class Design:
         """Whether the outputs are logits rather than embeddings."""
         return self.objective.logits
 
-    def networks(self, parameters: NDArray[np.float32], modules: list[Any] | None) -> Networks:
+    def make_networks(self, parameters: NDArray[np.float32], modules: list[Any] | None) -> Networks:
         """Return trained networks as what predicts: by numpy, unless they are the user's own."""
         normalize = self.network["normalize"]
         if modules is not None:
@@ -178,7 +178,7 @@ def _shared_out(
         part = slice(start, start + len(job.seeds))
         start = part.stop
         parameters = np.ascontiguousarray(outcome.parameters[part].cpu().numpy())
-        networks = job.design.networks(parameters, None if modules is None else modules[part])
+        networks = job.design.make_networks(parameters, None if modules is None else modules[part])
         trained.append(Trained(networks, outcome.loss_curves[part], outcome.best_epochs[part]))
     return trained
 

@@ -87,10 +87,10 @@ def _find_blas_limits() -> list[OneThread]:
 def _limit(library: Any) -> OneThread:
     # Only the thread that has set a number may change it until it lets go; older ones do not care.
     let_go = getattr(library, "clear_controlling_thread", lambda: None)
+    openmp = getattr(library, "threading_layer", None) == "openmp"
 
     def put(number: int) -> None:
         library.set_num_threads(number)
         let_go()
 
-    openmp = getattr(library, "threading_layer", None) == "openmp"
     return OneThread(library.get_num_threads, put, per_thread=openmp)
