@@ -1,8 +1,6 @@
 """The classifiers as a user meets them."""
 
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -12,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 from torch import nn
 
@@ -31,11 +29,6 @@ CLASSIFIERS = [CoCoClassifier, DotRegressionClassifier, CrossEntropyClassifier]
 
 def quick(make=CoCoClassifier, **arguments):
     return make(**({"max_iter": 15, "n_members": 2, "random_state": 0} | arguments))
-
-
-@pytest.fixture(scope="module")
-def wine():
-    return train_test_split(*load_wine(return_X_y=True), random_state=0, test_size=0.3)
 
 
 def messy(n=240, seed=0):
@@ -58,9 +51,9 @@ def messy(n=240, seed=0):
 
 
 @pytest.mark.parametrize("make", CLASSIFIERS)
-def test_learns(make, wine):
-    X_train, X_test, y_train, y_test = wine
-    classifier = make(random_state=0, max_iter=40).fit(X_train, y_train)
+def test_learns(make, wine, fitted):
+    _, X_test, _, y_test = wine
+    classifier = fitted(make)
     assert balanced_accuracy_score(y_test, classifier.predict(X_test)) > 0.93
     assert log_loss(y_test, classifier.predict_proba(X_test)) < 0.25
 
@@ -69,14 +62,14 @@ def test_the_default_learns_the_digits():
     X_train, X_test, y_train, y_test = train_test_split(
         *load_digits(return_X_y=True), random_state=0
     )
-    classifier = CoCoClassifier(random_state=0, max_iter=30).fit(X_train, y_train)
+    classifier = CoCoClassifier(random_state=0, max_iter=12).fit(X_train, y_train)
     assert balanced_accuracy_score(y_test, classifier.predict(X_test)) > 0.97
 
 
 @pytest.mark.parametrize("make", CLASSIFIERS)
 def test_takes_a_messy_table(make):
     X, y = messy()
-    classifier = quick(make).fit(X, y)
+    classifier = quick(make, max_iter=3).fit(X, y)
     assert list(classifier.classes_) == ["maybe", "no", "yes"]
     proba = classifier.predict_proba(X.sample(frac=1, axis=1, random_state=0))
     np.testing.assert_allclose(proba.sum(axis=1), 1)
@@ -88,41 +81,34 @@ def test_takes_a_messy_table(make):
 @pytest.mark.parametrize("make", CLASSIFIERS)
 def test_the_same_seed_gives_the_same_bits(make, wine):
     X, _, y, _ = wine
-    first, second = (quick(make).fit(X, y) for _ in range(2))
+    first, second = (quick(make, max_iter=3).fit(X, y) for _ in range(2))
     assert np.array_equal(first.parameters_, second.parameters_)
     assert np.array_equal(first.predict_proba(X), second.predict_proba(X))
-    assert not np.array_equal(first.parameters_, quick(make, random_state=1).fit(X, y).parameters_)
+    other = quick(make, max_iter=3, random_state=1).fit(X, y)
+    assert not np.array_equal(first.parameters_, other.parameters_)
 
 
 def test_the_order_of_the_rows_does_not_matter(wine):
     X, _, y, _ = wine
     order = np.random.default_rng(0).permutation(len(X))
-    first, second = quick().fit(X, y), quick().fit(X[order], y[order])
+    first, second = (quick(max_iter=3).fit(X[rows], y[rows]) for rows in (slice(None), order))
     np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
-
-
-def test_a_weight_is_a_number_of_copies(wine):
-    X, _, y, _ = wine
-    weights = np.random.default_rng(0).integers(0, 4, len(X))
-    weighted = quick().fit(X, y, sample_weight=weights)
-    repeated = quick().fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
-    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X))
 
 
 def test_the_global_seed_is_left_alone(wine):
     X, _, y, _ = wine
     before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     threads = torch.get_num_threads()
-    quick().fit(X, y)
+    quick(max_iter=1).fit(X, y)
     assert torch.equal(before, torch.get_rng_state())
     assert np.array_equal(numpy_before, np.random.get_state()[1])  # noqa: NPY002
     assert torch.get_num_threads() == threads
 
 
 @pytest.mark.parametrize("make", CLASSIFIERS)
-def test_kernel_and_embedding_agree_and_serve_an_svm(make, wine):
+def test_kernel_and_embedding_agree_and_serve_an_svm(make, wine, fitted):
     X_train, X_test, y_train, y_test = wine
-    classifier = quick(make).fit(X_train, y_train)
+    classifier = fitted(make)
     h = classifier.transform(X_train)
     assert h.shape == (len(X_train), len(classifier.get_feature_names_out()))
     gram = classifier.kernel(X_train)
@@ -132,11 +118,11 @@ def test_kernel_and_embedding_agree_and_serve_an_svm(make, wine):
     assert svm.score(classifier.kernel(X_test, X_train), y_test) > 0.9
 
 
-def test_embeddings_are_on_the_sphere_unless_one_wants_the_papers_form(wine):
-    X, _, y, _ = wine
-    norms = np.linalg.norm(quick().fit(X, y).transform(X), axis=1)
+def test_embeddings_are_on_the_sphere_unless_one_wants_the_papers_form(wine, fitted):
+    X = wine[0]
+    norms = np.linalg.norm(fitted(CoCoClassifier).transform(X), axis=1)
     np.testing.assert_allclose(norms, 1, rtol=1e-5)
-    plain = quick(normalize=False, max_iter=60).fit(X, y)
+    plain = fitted(CoCoClassifier, normalize=False, max_iter=60)
     norms = np.linalg.norm(plain.transform(X), axis=1)
     assert 0.5 < norms.mean() < 1.2
     assert norms.std() > 1e-3
@@ -165,16 +151,16 @@ def test_auto_is_the_papers_rule(ratio, balanced):
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], [20 * ratio, 20])
     X = rng.normal(size=(len(y), 3)) + y[:, None]
-    auto = quick().fit(X, y)
-    same = quick(loss="balanced" if balanced else "coco").fit(X, y)
-    other = quick(loss="coco" if balanced else "balanced").fit(X, y)
-    assert np.array_equal(auto.parameters_, same.parameters_)
-    assert not np.array_equal(auto.parameters_, other.parameters_)
+    auto, plain, other = (
+        quick(loss=loss, max_iter=1).fit(X, y).parameters_ for loss in ("auto", "coco", "balanced")
+    )
+    assert np.array_equal(auto, other) == balanced
+    assert np.array_equal(auto, plain) != balanced
 
 
 def test_priors_say_under_which_prior_probabilities_are_meant():
     X, y = make_classification(
-        1500, n_classes=2, weights=[0.9], class_sep=0.6, flip_y=0.05, random_state=0
+        800, n_classes=2, weights=[0.9], class_sep=0.6, flip_y=0.05, random_state=0
     )
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
     uniform = quick().fit(X_train, y_train)
@@ -190,31 +176,32 @@ def test_priors_say_under_which_prior_probabilities_are_meant():
 def test_dot_regression_has_learnt_the_class_shares():
     X, y = make_classification(1500, weights=[0.85], class_sep=0.7, flip_y=0.1, random_state=0)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-    by_priors = {
-        priors: quick(DotRegressionClassifier, max_iter=30, priors=priors).fit(X_train, y_train)
+    uniform, empirical = (
+        quick(DotRegressionClassifier, max_iter=30, priors=priors).fit(X_train, y_train)
         for priors in ("uniform", "empirical")
-    }
-    found = {name: model.predict(X_test) for name, model in by_priors.items()}
-    scores = {name: balanced_accuracy_score(y_test, answers) for name, answers in found.items()}
-    assert scores["uniform"] > scores["empirical"] + 0.03 > 0.6
-    vertices = by_priors["empirical"].heads_[0].prototypes_
-    one = quick(DotRegressionClassifier, max_iter=30, n_members=1, priors="empirical")
+    )
+    scores = [
+        balanced_accuracy_score(y_test, model.predict(X_test)) for model in (uniform, empirical)
+    ]
+    assert scores[0] > scores[1] + 0.03 > 0.6
+    one = quick(DotRegressionClassifier, max_iter=2, n_members=1, priors="empirical")
     h = one.fit(X_train, y_train).transform(X_test)
-    np.testing.assert_array_equal(one.predict(X_test), (h @ vertices.T).argmax(axis=1))
+    nearest = (h @ one.heads_[0].prototypes_.T).argmax(axis=1)
+    np.testing.assert_array_equal(one.predict(X_test), nearest)
 
 
 def test_a_constant_weight_is_no_weight(wine):
     X, X_test, y, _ = wine
-    plain = quick().fit(X, y).predict_proba(X_test)
+    plain = quick(max_iter=3).fit(X, y).predict_proba(X_test)
     for weight in (7, 0.3):
-        weighted = quick().fit(X, y, sample_weight=np.full(len(y), weight))
+        weighted = quick(max_iter=3).fit(X, y, sample_weight=np.full(len(y), weight))
         np.testing.assert_array_equal(weighted.predict_proba(X_test), plain)
 
 
 def test_probabilities_are_honest():
     X, y = make_classification(2000, flip_y=0.3, class_sep=0.7, random_state=0)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-    proba = quick(n_members=3, max_iter=30).fit(X_train, y_train).predict_proba(X_test)
+    proba = quick().fit(X_train, y_train).predict_proba(X_test)
     simple = LogisticRegression().fit(X_train, y_train).predict_proba(X_test)
     assert log_loss(y_test, proba) < log_loss(y_test, simple) + 0.05
     assert abs(proba.max(axis=1).mean() - (proba.argmax(axis=1) == y_test).mean()) < 0.06
@@ -222,9 +209,9 @@ def test_probabilities_are_honest():
 
 @pytest.mark.parametrize("head", ["gaussian", "centroid", "angular", "ridge", "svm", SVC()])
 @pytest.mark.parametrize("make", CLASSIFIERS)
-def test_any_head_serves_any_loss(make, head, wine):
-    X_train, X_test, y_train, y_test = wine
-    classifier = quick(make, head=head, max_iter=30).fit(X_train, y_train)
+def test_any_head_serves_any_loss(make, head, wine, fitted):
+    _, X_test, _, y_test = wine
+    classifier = fitted(make, head=head, n_members=1)
     assert classifier.score(X_test, y_test) > 0.85
     assert hasattr(classifier, "predict_proba") == (head in ("gaussian", "centroid", "angular"))
 
@@ -232,17 +219,17 @@ def test_any_head_serves_any_loss(make, head, wine):
 @pytest.mark.parametrize("priors", ["empirical", [0.2, 0.3, 0.5]])
 def test_a_head_without_priors_of_its_own_gets_those_of_the_classifier(priors, wine):
     X, X_test, y, _ = wine
-    named = quick(head="gaussian", priors=priors).fit(X, y).predict_proba(X_test)
-    given_ = quick(head=GaussianHead(), priors=priors).fit(X, y)
+    named = quick(max_iter=2, priors=priors).fit(X, y).predict_proba(X_test)
+    given_ = quick(max_iter=2, head=GaussianHead(), priors=priors).fit(X, y)
     np.testing.assert_array_equal(given_.predict_proba(X_test), named)
     assert given_.head.priors == "uniform"  # what the user made stays as it is
-    own = quick(head=GaussianHead(priors=priors)).fit(X, y)
+    own = quick(max_iter=2, head=GaussianHead(priors=priors)).fit(X, y)
     np.testing.assert_array_equal(own.predict_proba(X_test), named)
 
 
 def test_cross_entropy_learns_through_two_dimensions(wine):
     X, X_test, y, y_test = wine
-    for seed in range(4):
+    for seed in range(3):
         narrow = CrossEntropyClassifier(n_members=1, embedding_dim=2, random_state=seed)
         narrow.set_params(max_iter=40).fit(X, y)
         assert narrow.score(X_test, y_test) > 0.9
@@ -254,20 +241,11 @@ def test_cross_entropy_learns_through_two_dimensions(wine):
         np.testing.assert_array_equal(narrow.predict(X_test), logits.argmax(axis=1))
 
 
-def test_outliers_score_higher(wine):
-    X, X_test, y, _ = wine
-    classifier = quick().fit(X, y)
+def test_outliers_score_higher(wine, fitted):
+    X_test, classifier = wine[1], fitted(CoCoClassifier)
     strange = X_test * np.random.default_rng(0).choice([-3, 4], X_test.shape)
     known = np.median(classifier.outlier_score(X_test))
     assert np.median(classifier.outlier_score(strange)) > 2 * known
-
-
-def test_more_members_are_averaged(wine):
-    X, X_test, y, _ = wine
-    one, three = quick(n_members=1).fit(X, y), quick(n_members=3).fit(X, y)
-    assert len(three.heads_) == len(three.loss_curves_) == 3
-    np.testing.assert_allclose(three.parameters_[0], one.parameters_[0], rtol=0.1, atol=0.02)
-    assert three.transform(X_test).shape[1] == 3 * one.transform(X_test).shape[1]
 
 
 @pytest.mark.parametrize("module", ["factory", "instance"])
@@ -288,16 +266,17 @@ def test_a_module_of_ones_own(module, wine):
 
 def test_warm_start_goes_on(wine):
     X, _, y, _ = wine
-    warm = quick(warm_start=True, early_stopping=False).fit(X, y)
-    first = warm.loss_curve_[-1]
+    warm = quick(warm_start=True, early_stopping=False, random_state=np.random.default_rng(0))
+    first, seed = warm.fit(X, y).loss_curve_[-1], warm.history_.seed
     assert warm.fit(X, y).loss_curve_[0] < 2 * first
+    assert warm.history_.seed == seed
     cold = quick(early_stopping=False).fit(X, y)
     assert cold.fit(X, y).loss_curve_[0] > 5 * first
 
 
 def test_each_member_stops_for_itself():
     X, y = load_breast_cancer(return_X_y=True)
-    classifier = CoCoClassifier(max_iter=200, n_iter_no_change=5, n_members=4, random_state=0)
+    classifier = quick(max_iter=200, n_iter_no_change=5, n_members=4)
     classifier.fit(X, y)
     lengths = [len(curve) for curve in classifier.loss_curves_]
     assert max(lengths) < 200
@@ -356,7 +335,7 @@ def test_scikit_learns_monitor_scores_the_model_of_every_epoch(wine, cls):
 
 def test_verbose_is_silent_where_there_is_no_terminal(wine, capfd):
     X, _, y, _ = wine
-    quick(verbose=True).fit(X, y)
+    quick(verbose=True, max_iter=2).fit(X, y)
     assert capfd.readouterr() == ("", "")
 
 
@@ -364,9 +343,9 @@ def test_weights_are_routed_through_a_pipeline(wine):
     X, _, y, _ = wine
     weights = np.random.default_rng(0).integers(0, 3, len(y))
     with config_context(enable_metadata_routing=True):
-        inner = quick(preprocess=None).set_fit_request(sample_weight=True)
+        inner = quick(preprocess=None, max_iter=2).set_fit_request(sample_weight=True)
         routed = make_pipeline(FunctionTransformer(), inner).fit(X / 100, y, sample_weight=weights)
-    direct = quick(preprocess=None).fit(X / 100, y, sample_weight=weights)
+    direct = quick(preprocess=None, max_iter=2).fit(X / 100, y, sample_weight=weights)
     assert np.array_equal(routed[-1].parameters_, direct.parameters_)
 
 
@@ -374,43 +353,26 @@ def test_polars_and_pandas_are_the_same_table():
     polars = pytest.importorskip("polars")
     X, y = messy()
     X = X[["age", "income", "member"]]
-    ours = quick().fit(X, y).predict_proba(X)
+    ours = quick(max_iter=2).fit(X, y).predict_proba(X)
     frame = polars.DataFrame({name: X[name].to_numpy() for name in X})
-    np.testing.assert_array_equal(quick().fit(frame, y).predict_proba(frame), ours)
+    found = quick(max_iter=2).fit(frame, y).predict_proba(frame)
+    np.testing.assert_array_equal(found, ours)
 
 
 def test_serves_in_a_pipeline_and_a_grid(wine):
     X, X_test, y, y_test = wine
     pipeline = make_pipeline(quick(), LogisticRegression()).fit(X, y)
     assert pipeline.score(X_test, y_test) > 0.9
-    frame = quick().set_output(transform="pandas").fit(X, y).transform(X)
+    frame = pipeline[0].set_output(transform="pandas").transform(X)
     assert frame.columns[0] == "cococlassifier0"
-    grid = GridSearchCV(quick(), {"embedding_dim": [2, 8]}, cv=2).fit(X, y)
+    grid = GridSearchCV(quick(n_members=1), {"embedding_dim": [2, 8]}, cv=2).fit(X, y)
     assert grid.best_score_ > 0.8
-    scaled = quick(preprocess=StandardScaler()).fit(X, y)
-    assert scaled.score(X_test, y_test) > 0.9
-
-
-def test_predicting_needs_no_torch(wine, tmp_path):
-    X, _, y, _ = wine
-    path = tmp_path / "model.pickle"
-    path.write_bytes(pickle.dumps((quick().fit(X, y), X)))
-    code = (
-        "import pickle, sys; from pathlib import Path\n"
-        f"model, X = pickle.loads(Path({str(path)!r}).read_bytes())\n"
-        "model.predict_proba(X); model.transform(X); model.outlier_score(X)\n"
-        "assert 'torch' not in sys.modules"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr
 
 
 def test_a_pickle_is_small_and_holds_no_row(wine):
     _, _, y, _ = wine
     X = np.random.default_rng(0).normal(size=(50 * len(y), 13)).astype(np.float32)  # all differ
-    classifier = quick(hidden_layer_sizes=(8,), preprocess=None).fit(X, np.tile(y, 50))
+    classifier = quick(hidden_layer_sizes=(8,), preprocess=None, max_iter=1).fit(X, np.tile(y, 50))
     pickled = pickle.dumps(classifier)
     assert len(pickled) < 30_000
     assert not any(row.tobytes() in pickled for row in X)
@@ -452,13 +414,13 @@ def test_any_table_gives_a_result_or_a_clear_error(n, kinds, n_classes, seed):
     assert set(classifier.predict(X)) <= set(y)
 
 
-def test_two_hundred_classes():
+def test_a_hundred_classes():
     rng = np.random.default_rng(0)
-    centres = 5 * rng.normal(size=(200, 20))
-    y = np.repeat(np.arange(200), 6)
-    X = centres[y] + rng.normal(size=(1200, 20))
-    classifier = CoCoClassifier(random_state=0, max_iter=10, n_members=1).fit(X, y)
-    assert classifier.score(centres, np.arange(200)) > 0.9
+    centres = 5 * rng.normal(size=(100, 20))
+    y = np.repeat(np.arange(100), 6)
+    X = centres[y] + rng.normal(size=(600, 20))
+    classifier = quick(max_iter=10, n_members=1).fit(X, y)
+    assert classifier.score(centres, np.arange(100)) > 0.9
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS)

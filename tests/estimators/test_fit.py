@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
 from cocoloss.estimators import jobs as module
-from cocoloss.estimators.fit import prepare_job
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import GaussianHead
 
@@ -70,16 +69,7 @@ def test_heads_are_fitted_on_training_rows_and_calibrated_on_the_others(jobs):
     assert not np.array_equal(job.train[0], job.train[1])
 
 
-def test_heads_get_weights_that_are_no_copies(jobs):
-    weights = np.random.default_rng(0).uniform(0.1, 2, len(Y))
-    classifier = quick(head=RecordingHead()).fit(X, Y, sample_weight=weights)
-    (job,) = jobs
-    head = classifier.heads_[1]
-    np.testing.assert_array_equal(head.given_[2], job.row_weights[job.train[1]])
-    np.testing.assert_array_equal(head.calibrated_[2], job.row_weights[job.held_out[1]])
-
-
-def test_the_held_out_loss_gets_them_too(monkeypatch):
+def test_heads_and_the_held_out_loss_get_weights_that_are_no_copies(jobs, monkeypatch):
     given = []
     original = module.HeldOutLoss
 
@@ -89,11 +79,13 @@ def test_the_held_out_loss_gets_them_too(monkeypatch):
 
     monkeypatch.setattr(module, "HeldOutLoss", spy)
     weights = np.random.default_rng(0).uniform(0.1, 2, len(Y))
-    job = prepare_job(quick(), X, Y, weights)
+    head = quick(head=RecordingHead()).fit(X, Y, sample_weight=weights).heads_[1]
+    (job,) = jobs
+    np.testing.assert_array_equal(head.given_[2], job.row_weights[job.train[1]])
+    np.testing.assert_array_equal(head.calibrated_[2], job.row_weights[job.held_out[1]])
+    np.testing.assert_allclose(given[0], job.row_weights, rtol=1e-6)
     quick().fit(X, Y)
-    quick().fit(X, Y, sample_weight=weights)
-    assert given[0] is None
-    np.testing.assert_allclose(given[1], job.row_weights, rtol=1e-6)
+    assert given[1] is None
 
 
 class ThreadedHead(GaussianHead):
@@ -111,37 +103,21 @@ def test_heads_are_fitted_on_one_thread():
 
 
 def test_the_schedule_is_what_was_asked_for(jobs):
-    quick(
-        max_iter=7,
-        batch_size=20,
-        learning_rate_init=0.01,
-        learning_rate="constant",
-        weight_decay=0.3,
-        clip_norm=2.0,
-        n_iter_no_change=5,
-        dropout=0.25,
-        dropout_layer=0,
-        output="tanh",
-        normalize=False,
-    ).fit(X, Y)
-    schedule, network = jobs[0].design.schedule, jobs[0].design.network
-    assert (schedule.n_epochs, schedule.batch_size, schedule.learning_rate) == (7, 20, 0.01)
-    assert (schedule.decay, schedule.weight_decay, schedule.clip_norm) == ("constant", 0.3, 2.0)
-    assert (schedule.patience, schedule.validate_every) == (5, 1)
-    assert network == {
-        "dropout": 0.25,
-        "dropout_layer": 0,
-        "output": "tanh",
-        "normalize": False,
-        "linear_hidden": False,
-    }
+    schedule = {"batch_size": 20, "weight_decay": 0.3, "clip_norm": 2.0}
+    network = {"dropout": 0.25, "dropout_layer": 0, "output": "tanh", "normalize": False}
+    others = {"learning_rate_init": 0.01, "learning_rate": "constant", "n_iter_no_change": 5}
+    quick(max_iter=7, **schedule, **network, **others).fit(X, Y)
+    schedule |= {"n_epochs": 7, "learning_rate": 0.01, "decay": "constant", "patience": 5}
+    design = jobs[0].design
+    assert vars(design.schedule) == schedule | {"validate_every": 1, "pair_rows": True}
+    assert design.network == network | {"linear_hidden": False}
 
 
 @pytest.mark.parametrize(
     "change", [{"dropout": 0.5}, {"output": "tanh"}, {"clip_norm": 1e-3}, {"weight_decay": 0.5}]
 )
 def test_options_of_training_have_an_effect(change):
-    plain, changed = quick().fit(X, Y), quick(**change).fit(X, Y)
+    plain, changed = quick(max_iter=1).fit(X, Y), quick(max_iter=1, **change).fit(X, Y)
     assert not np.allclose(plain.parameters_, changed.parameters_, atol=1e-4)
 
 
@@ -176,6 +152,7 @@ def test_a_member_is_what_it_is_without_the_others(jobs):
     six = quick(n_members=6, normalize=False).fit(X, Y)
     one = quick(n_members=1, normalize=False).fit(X, Y)
     np.testing.assert_allclose(six.parameters_[0], one.parameters_[0], rtol=1e-3, atol=1e-4)
+    assert six.transform(X).shape[1] == 6 * one.transform(X).shape[1]
 
 
 def test_embeddings_that_are_not_normalised_start_at_unit_norm():
@@ -202,10 +179,10 @@ def test_the_start_of_a_network_does_not_depend_on_its_neighbours(jobs):
 
 @pytest.mark.parametrize("make", [CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier])
 def test_class_weights_are_counted_once(make):
-    X, y = make_classification(3000, weights=[0.9], class_sep=1.0, random_state=0)
-    options = {"max_iter": 25, "class_weight": "balanced"}
-    predicted = quick(make, **options).fit(X[:2000], y[:2000]).predict(X[2000:])
-    recalls = [np.mean(predicted[y[2000:] == c] == c) for c in (0, 1)]
+    X, y = make_classification(2000, weights=[0.9], class_sep=1.0, random_state=0)
+    options = {"max_iter": 20, "class_weight": "balanced"}
+    predicted = quick(make, **options).fit(X[:1000], y[:1000]).predict(X[1000:])
+    recalls = [np.mean(predicted[y[1000:] == c] == c) for c in (0, 1)]
     assert abs(recalls[0] - recalls[1]) < 0.15
 
 
@@ -230,13 +207,11 @@ def test_a_dict_of_class_weights_multiplies_any_prior(priors):
 
 @pytest.mark.parametrize("head", ["ridge", "svm"])
 def test_linear_heads_heed_priors(head):
-    X, y = make_classification(800, weights=[0.8], flip_y=0.2, random_state=0)
-    shares = [
-        (quick(head=head, priors=[1 - p, p], max_iter=10).fit(X, y).predict(X) == 1).mean()
-        for p in (0.1, 0.5, 0.9)
-    ]
-    assert shares == sorted(shares)
-    assert shares[2] - shares[0] > 0.1
+    X, y = make_classification(500, weights=[0.8], flip_y=0.2, random_state=0)
+    low, high = (
+        (quick(head=head, priors=[1 - p, p]).fit(X, y).predict(X) == 1).mean() for p in (0.1, 0.9)
+    )
+    assert high - low > 0.1
 
 
 def test_outlier_scores_are_those_of_all_members():
@@ -245,12 +220,6 @@ def test_outlier_scores_are_those_of_all_members():
     each = [h.outlier_score(f) for h, f in zip(classifier.heads_, features, strict=True)]
     np.testing.assert_allclose(classifier.outlier_score(X), np.mean(each, axis=0))
     assert not np.allclose(each[0], each[1])
-
-
-def test_warm_start_keeps_its_seed():
-    classifier = quick(warm_start=True, random_state=np.random.default_rng(0)).fit(X, Y)
-    seed = classifier.history_.seed
-    assert classifier.fit(X, Y).history_.seed == seed
 
 
 class Stubborn(ClassifierMixin, BaseEstimator):
@@ -313,7 +282,7 @@ def test_any_transformer_serves(transformer):
 def test_texts_serve_if_the_transformer_reads_them():
     texts = ["good film", "bad film", "a good one", "a bad one"] * 30
     y = np.arange(120) % 2
-    classifier = quick(preprocess=TfidfVectorizer(), max_iter=20).fit(texts, y)
+    classifier = quick(preprocess=TfidfVectorizer(), max_iter=10).fit(texts, y)
     assert classifier.score(texts, y) == 1
 
 
@@ -334,19 +303,6 @@ def test_the_kind_of_float_does_not_matter():
     np.testing.assert_allclose(single, double, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("table", "error"),
-    [
-        (pd.DataFrame(np.ones((4, 2)), columns=["a", "a"]), "a"),
-        (np.ones((4, 2, 2)), "dim"),
-        (np.ones(4), "Reshape"),
-    ],
-)
-def test_what_is_no_table_is_told(table, error):
-    with pytest.raises(CoCoError, match=error):
-        quick().fit(table, [0, 1, 0, 1])
-
-
 def test_arrow_tables_keep_their_names():
     pyarrow = pytest.importorskip("pyarrow")
     data, y = load_breast_cancer(return_X_y=True, as_frame=True)
@@ -360,11 +316,3 @@ def test_lazy_frames_are_told_to_collect():
     polars = pytest.importorskip("polars")
     with pytest.raises(CoCoError, match="collect"):
         quick().fit(polars.DataFrame({"a": [1, 2]}).lazy(), [0, 1])
-
-
-@pytest.mark.parametrize("y", [np.ones((178, 2)), np.linspace(0, 1, 178), None])
-def test_what_is_no_target_is_told(y):
-    with pytest.raises(CoCoError):
-        quick().fit(X, y)
-    with pytest.raises(CoCoError):
-        quick().partial_fit(X, y)

@@ -25,23 +25,25 @@ def test_learns_part_by_part(make, digits):
     X, y = digits
     classifier = quick(make)
     scores = []
-    for _ in range(4):
-        for rows in np.array_split(np.arange(1200), 6):
+    for _ in range(3):
+        for rows in np.array_split(np.arange(1200), 5):
             classifier.partial_fit(X[rows], y[rows])
         scores.append(classifier.score(X[1200:], y[1200:]))
     assert scores[-1] > 0.9
     assert scores[-1] > scores[0]
-    assert classifier.n_iter_ == len(classifier.loss_curve_) == 24
+    assert classifier.n_iter_ == len(classifier.loss_curve_) == 15
     assert classifier.loss_curve_[-1] < 0.5 * classifier.loss_curve_[0]
 
 
-def test_the_same_parts_give_the_same_bits(digits):
+def test_the_same_parts_give_the_same_bits_and_callbacks_hear_of_each(digits):
     X, y = digits
-    first, second = quick(), quick()
+    heard = []
+    first, second = quick(), quick(callbacks=[lambda epoch: heard.append(epoch.number)])
     for rows in np.array_split(np.arange(600), 3):
         first.partial_fit(X[rows], y[rows])
         second.partial_fit(X[rows], y[rows])
     assert np.array_equal(first.predict_proba(X), second.predict_proba(X))
+    assert heard == [1, 1, 1]
 
 
 def test_a_later_part_may_lack_classes_but_not_bring_new_ones(digits):
@@ -52,6 +54,8 @@ def test_a_later_part_may_lack_classes_but_not_bring_new_ones(digits):
     assert set(classifier.predict(X)) == set(range(10))
     with pytest.raises(CoCoError, match="did not name: \\[11\\]"):
         classifier.partial_fit(X[:2], [0, 11])
+    with pytest.raises(CoCoError, match="goes on with 2 members, but n_members is 3"):
+        classifier.set_params(n_members=3).partial_fit(X[:2], y[:2])
 
 
 def test_the_first_part_must_hold_every_class(digits):
@@ -60,8 +64,6 @@ def test_the_first_part_must_hold_every_class(digits):
         quick().partial_fit(X[:300], y[:300], classes=[*range(10), 17])
     with pytest.raises(CoCoError, match="one class"):
         quick().partial_fit(X[:3], [1, 1, 1])
-    with pytest.raises(CoCoError, match="X has 300 rows, but y has 2"):
-        quick().partial_fit(X[:300], y[:2])
 
 
 def test_keeps_a_bounded_number_of_rows_of_every_class(digits, monkeypatch):
@@ -166,21 +168,6 @@ def test_a_part_is_an_epoch_at_full_speed_with_its_weights(digits, monkeypatch):
     masses = np.bincount(job.labels, weights=job.row_weights)
     wanted = np.bincount(y, weights=weights) / weights.mean()
     np.testing.assert_allclose(masses, wanted)
-
-
-def test_callbacks_hear_of_every_part(digits):
-    X, y = digits
-    heard = []
-    classifier = quick(callbacks=[lambda epoch: heard.append(epoch.number)])
-    classifier.partial_fit(X[:300], y[:300]).partial_fit(X[300:600], y[300:600])
-    assert heard == [1, 1]
-
-
-def test_another_number_of_members_is_refused(digits):
-    X, y = digits
-    classifier = quick().partial_fit(X[:300], y[:300]).set_params(n_members=3)
-    with pytest.raises(CoCoError, match="goes on with 2 members, but n_members is 3"):
-        classifier.partial_fit(X[300:600], y[300:600])
 
 
 def test_the_softmax_knows_the_shares_of_all_rows_seen(digits, monkeypatch):

@@ -5,13 +5,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
 
-QUICK = {"max_iter": 20, "n_members": 2}
+QUICK = {"max_iter": 15, "n_members": 2}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
     [
-        CoCoClassifier(max_iter=20),
+        CoCoClassifier(**QUICK),
         CoCoClassifier(**QUICK, preprocess=None, normalize=False, early_stopping=False),
         CoCoClassifier(**QUICK, head="ridge"),
         DotRegressionClassifier(**QUICK),

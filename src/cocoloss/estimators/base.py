@@ -40,27 +40,17 @@ except ImportError:  # scikit-learn before 1.9: nobody can have set callbacks
 
 
 DECAYS = ("cosine", "constant")
-DEVICES = "'cpu', 'cuda', 'cuda:1' or 'mps'"
 
 
-def _head_has(method: str) -> Callable[[Any], bool]:
-    """Say whether the head of an estimator has a method; fitted heads know, names are looked up."""
+def _head_has(*methods: str) -> Callable[[Any], bool]:
+    """Say whether the heads of an estimator have one of these methods; before a fit, by name."""
 
     def check(estimator: Any) -> bool:
         if hasattr(estimator, "model_"):
-            getattr(estimator.model_.heads[0], method)
-        elif estimator.head in ("ridge", "svm"):
-            raise AttributeError(f"a linear head has no {method}")
-        return True
+            return any(map(estimator.model_.has, methods))
+        return estimator.head not in ("ridge", "svm") or "decision_function" in methods
 
     return check
-
-
-def _head_scores(estimator: Any) -> bool:
-    """Say whether the heads of an estimator have scores of any kind."""
-    if hasattr(estimator, "model_") and not estimator.model_.has("predict_proba"):
-        estimator.model_.heads[0].decision_function  # noqa: B018 - says who lacks it
-    return True
 
 
 def _part_of(whole: str, name: str) -> Any:
@@ -202,7 +192,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         proba: NDArray[np.float64] = self.predict_proba(X)
         return np.log(np.maximum(proba, np.finfo(np.float64).tiny))
 
-    @available_if(_head_scores)  # type: ignore[untyped-decorator]
+    @available_if(_head_has("predict_proba", "decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return a score per class, (n, C); for two classes one score, positive for the second."""
         return self._fitted_model().decision_function(X)
@@ -352,13 +342,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
 
 
 def check_arguments(estimator: Any) -> None:
-    """Refuse what no fit could use, and say what was expected.
-
-    Raises
-    ------
-    CoCoError
-        For the first argument that is wrong.
-    """
+    """Refuse what no fit could use, and say what was expected."""
     objective = estimator.make_objective()
     if not isinstance(objective, Objective):
         raise CoCoError(
@@ -377,23 +361,21 @@ def check_arguments(estimator: Any) -> None:
         check_integer(estimator.embedding_dim, "embedding_dim", minimum=1)
     check_option(estimator.learning_rate, "learning_rate", DECAYS)
     check_option(estimator.output, "output", OUTPUTS)
+    _check_dropout_layer(estimator.dropout_layer)
     _check_number(estimator, "learning_rate_init", above=0)
     _check_number(estimator, "weight_decay", least=0)
     _check_number(estimator, "dropout", least=0, below=1)
-    _check_dropout_layer(estimator.dropout_layer)
     _check_number(estimator, "validation_fraction", above=0, below=1)
     if estimator.clip_norm is not None:
         _check_number(estimator, "clip_norm", above=0, otherwise=", or None for no clipping")
-    if estimator.module is not None:
-        _check_module_options(estimator)
     for name in ("early_stopping", "warm_start"):
         _check_truth(estimator, name)
     if not is_auto(estimator.normalize):
         _check_truth(estimator, "normalize", otherwise=", or 'auto'")
-        _check_not_on_sphere(estimator, objective)
     _check_callbacks(estimator.callbacks)
     _check_class_weight(estimator.class_weight)
     _check_head(estimator, objective)
+    _check_together(estimator, objective)
 
 
 def is_named(value: Any, name: str) -> bool:
@@ -414,7 +396,8 @@ def check_device(device: Any) -> None:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, TypeError) as error:
         raise CoCoError(
-            f"device {device!r} cannot be used here; it may be {DEVICES} where there is one"
+            f"device {device!r} cannot be used here; it may be 'cpu', 'cuda', 'cuda:1' or 'mps' "
+            f"where there is one"
         ) from error
 
 
@@ -454,8 +437,14 @@ def _check_dropout_layer(layer: Any) -> None:
         )
 
 
-def _check_not_on_sphere(estimator: Any, objective: Objective) -> None:
-    if estimator.normalize and objective.logits:
+def _check_together(estimator: Any, objective: Objective) -> None:
+    """Refuse arguments that other arguments leave without effect or sense."""
+    if estimator.module is not None and (estimator.output != "identity" or estimator.dropout):
+        raise CoCoError(
+            f"output={estimator.output!r} and dropout={estimator.dropout!r} are options of the "
+            f"multilayer perceptron; put what you want of them into your module"
+        )
+    if not is_auto(estimator.normalize) and estimator.normalize and objective.logits:
         raise CoCoError(
             f"normalize=True is not for {type(estimator).__name__}: its outputs are logits, which "
             f"a norm of one would keep from ever being sure; leave it at 'auto'"
@@ -480,15 +469,6 @@ def _check_head(estimator: Any, objective: Objective) -> None:
             f"head must be one of {', '.join(map(repr, names))} or an instance of a scikit-learn "
             f"classifier, not {head!r}"
         ) from error
-
-
-def _check_module_options(estimator: Any) -> None:
-    """Refuse what a network of the user's own would not heed."""
-    if estimator.output != "identity" or estimator.dropout:
-        raise CoCoError(
-            f"output={estimator.output!r} and dropout={estimator.dropout!r} are options of the "
-            f"multilayer perceptron; put what you want of them into your module"
-        )
 
 
 def _check_callbacks(callbacks: Any) -> None:

@@ -38,25 +38,8 @@ def split_held_out(
     test. But a row that occurs so often that its share is a whole copy is in both parts: in a
     table of few different rows, the rows to come have been seen before. "Often" is relative to
     the rows of its class that occur most seldom: where even they occur ten times, somebody has
-    multiplied the class, by weights or by oversampling, and new rows will be new.
-
-    Parameters
-    ----------
-    labels : array of shape (n,)
-    groups : array of shape (n,)
-        Equal rows have the same number, and stand side by side.
-    fraction : float
-        Share of the rows to hold out.
-    generator : numpy generator
-
-    Examples
-    --------
-    >>> labels = np.repeat([0, 1], [100, 60])
-    >>> train, held_out = split_held_out(
-    ...     labels, np.arange(160), 0.2, np.random.default_rng(0)
-    ... )
-    >>> np.bincount(labels[held_out]).tolist()
-    [20, 12]
+    multiplied the class, by weights or by oversampling, and new rows will be new. Equal rows have
+    the same number in ``groups``, and stand side by side.
     """
     everything = np.arange(len(labels))
     counts = np.bincount(labels)
@@ -101,46 +84,27 @@ def _places(
     draws = generator.random(len(sizes))[groups]
     size = sizes[groups]
     copy = np.arange(len(groups)) - first[groups]
-    often = size / _seldom(labels[first], sizes)[labels]
-    return np.where(often * fraction < 1, draws, (copy + draws) / size)
-
-
-def _seldom(labels: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return how often the rows of each class occur that occur most seldom.
-
-    ``labels`` and ``sizes`` are those of the different rows.
-    """
-    seldom = np.ones(labels.max() + 1)
+    seldom = np.ones(labels.max() + 1)  # how often those rows of a class occur that are seldom
     for c in range(len(seldom)):
-        of_class = sizes[labels == c]
+        of_class = sizes[labels[first] == c]
         if len(of_class) >= ENOUGH_DIFFERENT:
             seldom[c] = np.quantile(of_class, SELDOM, method="lower")
-    return seldom
+    often = size / seldom[labels]
+    return np.where(often * fraction < 1, draws, (copy + draws) / size)
 
 
 class HeldOutLoss:
     """Class-balanced log loss on held-out rows, at the temperature that suits it best.
 
     Embeddings are judged by Gaussians with one covariance fitted to training rows; logits are
-    judged as they are. All models of a stack are judged at once.
-
-    Parameters
-    ----------
-    inputs, labels : Tensor of shape (R, d) and (R,)
-        The table of the stack.
-    train, held_out : sequence of K integer arrays
-        Rows of each model.
-    n_classes : int
-    logits : bool
-        Whether the networks give logits.
-    weights : Tensor of shape (R,), optional
-        How often each row counts.
+    judged as they are. All models of a stack are judged at once: ``train`` and ``held_out`` are
+    the rows of each in the table of the stack, ``weights`` (R,) says how often a row counts.
     """
 
     def __init__(
         self,
-        inputs: Tensor,
-        labels: Tensor,
+        inputs: Tensor,  # (R, d)
+        labels: Tensor,  # (R,)
         train: Sequence[NDArray[np.int64]],
         held_out: Sequence[NDArray[np.int64]],
         n_classes: int,
@@ -150,7 +114,9 @@ class HeldOutLoss:
     ) -> None:
         self.n_classes, self.logits = n_classes, logits
         self.inputs, self.labels = inputs, labels
-        rows = [_thin(r, MOST_FITTED) for r in train]
+        rows = [
+            r[np.linspace(0, len(r) - 1, min(len(r), MOST_FITTED)).astype(np.int64)] for r in train
+        ]
         if weights is None:
             weights = torch.ones(len(inputs), device=inputs.device)
         self.train, self.train_weights = _pad(rows, weights)
@@ -204,12 +170,6 @@ def _log_likelihoods(h: Tensor, y: Tensor, weights: Tensor, z: Tensor, n_classes
     white = torch.linalg.solve_triangular(chol, z.mT, upper=False).mT
     centres = torch.linalg.solve_triangular(chol, means.mT, upper=False).mT
     return -0.5 * torch.cdist(white, centres).square()
-
-
-def _thin(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    if len(rows) <= most:
-        return rows
-    return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
 
 
 def _pad(rows: Sequence[NDArray[np.int64]], weights: Tensor) -> tuple[Tensor, Tensor]:

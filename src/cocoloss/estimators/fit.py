@@ -1,6 +1,11 @@
-"""A fit, step by step: prepare a job, train it, and make a fitted model of what training left.
+"""A fit, step by step: from a table to a fitted model.
 
-Nothing here changes an estimator: its arguments are read, and it keeps what comes out.
+    table ->  columns, targets, weights   ``prepare_job``  leaves a job: matrix, labels, design
+          ->  networks that embed rows    ``train_jobs``   in jobs.py: the solver
+          ->  heads that read classes off ``finish_job``   leaves the FittedModel
+
+Nothing here changes an estimator: its arguments are read, and it keeps what comes out. Another
+solver takes jobs and returns :class:`cocoloss.estimators.jobs.Trained`, with networks that embed.
 """
 
 import copy
@@ -21,22 +26,10 @@ from cocoloss.columns.frames import check_is_table, is_polars
 from cocoloss.estimators.base import check_arguments, check_device, is_auto, is_named
 from cocoloss.estimators.early_stopping import split_held_out
 from cocoloss.estimators.jobs import Design, Job, Trained, module_factory, trained_so_far
-from cocoloss.estimators.model import (
-    BLOCK_NUMBERS,
-    Ensemble,
-    FittedModel,
-    History,
-    ModuleNetworks,
-    as_inputs,
-)
+from cocoloss.estimators.model import BLOCK_NUMBERS, FittedModel, History, as_inputs
 from cocoloss.estimators.objective import READOUT, Objective
 from cocoloss.estimators.sample_weights import make_copies
-from cocoloss.estimators.targets import (
-    class_weights,
-    decision_prior,
-    encode_targets,
-    relative,
-)
+from cocoloss.estimators.targets import class_weights, decision_prior, encode_targets, relative
 from cocoloss.estimators.threads import threads_for
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import EmbeddingHead, make_head
@@ -71,78 +64,29 @@ def unchanged_on_failure(estimator: Any) -> Iterator[None]:
         raise
 
 
-def as_table(estimator: Any, X: Any) -> Any:
-    """Return a table whose rows can be chosen: a pandas or polars frame, or an array.
-
-    Parameters
-    ----------
-    estimator : classifier of cocoloss
-        Who reads it. A transformer of the user's own decides itself what a table is.
-    X
-        What ``fit`` was given.
-
-    Raises
-    ------
-    CoCoError
-        If it is no table.
-    TypeError
-        If it is sparse.
-    """
-    reader = type(estimator).__name__
-    if is_sparse(X):
-        raise TypeError(
-            f"Sparse data was passed, but {reader} needs a dense table; use X.toarray()"
-        )
-    if estimator.preprocess is None or is_auto(estimator.preprocess):
-        check_is_table(X, reader)
-    if hasattr(X, "iloc") or is_polars(X):
-        return X
-    if hasattr(X, "to_pandas"):  # Arrow and other frames, which keep their names so
-        return X.to_pandas()
-    if isinstance(X, np.ndarray):
-        return X
-    array = np.asarray(X)
-    # Beside text, numpy turns numbers into text.
-    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
-
-
 def prepare_job(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Job:
-    """Check everything, learn the preprocessing, and say what is to be trained.
+    """Read all that ``fit`` was given, learn the preprocessing, and say what is to be trained.
 
-    Parameters
-    ----------
-    estimator : classifier of cocoloss
-        Whose arguments say how; with ``warm_start`` also its networks.
-    X, y, sample_weight
-        What ``fit`` was given.
-
-    Raises
-    ------
-    CoCoError
-        If an argument, the table or the target cannot be used.
+    With ``warm_start`` it goes on from the networks of the estimator.
     """
     check_arguments(estimator)
     reader = type(estimator).__name__
     X = as_table(estimator, X)
-    going_on = estimator.warm_start and hasattr(estimator, "model_")
     classes, labels, weights = encode_targets(X, y, sample_weight, reader)
-    if going_on:
-        _check_goes_on(estimator, classes)
-        seed = estimator.history_.seed
-    else:
-        seed = new_seed(estimator)
+    start, seed = _start(estimator, classes)
 
+    # Every row as often as it weighs; from here on weights are what no copies could say.
     copies = make_copies(X, labels, weights, reader, in_lowest_terms=True)
     labels, weights = labels[copies.rows], copies.weights
     preprocessor, inputs = read_inputs(
-        estimator, _safe_indexing(X, copies.rows), classes[labels], learn=not going_on
+        estimator, _safe_indexing(X, copies.rows), classes[labels], learn=start is None
     )
     masses = np.bincount(labels, weights=weights).astype(np.float64)
     per_class = class_weights(estimator.class_weight, classes, masses)
     seeds = [seed + k for k in range(estimator.n_members)]
     rows, held_out = _split(estimator, labels, copies.groups, seeds)
+
     design = make_design(estimator, inputs.shape[1], len(classes), seed)
-    start = estimator.model_.networks if going_on else None
     if start is not None and design.layer_sizes != start.layer_sizes:
         raise CoCoError(
             f"warm_start goes on with layers of {start.layer_sizes}, but the arguments and the "
@@ -163,6 +107,29 @@ def prepare_job(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Jo
         seeds=seeds,
         start=start,
     )
+
+
+def as_table(estimator: Any, X: Any) -> Any:
+    """Return a table whose rows can be chosen: a pandas or polars frame, or an array.
+
+    A transformer of the user's own decides itself what a table is.
+    """
+    reader = type(estimator).__name__
+    if is_sparse(X):
+        raise TypeError(
+            f"Sparse data was passed, but {reader} needs a dense table; use X.toarray()"
+        )
+    if estimator.preprocess is None or is_auto(estimator.preprocess):
+        check_is_table(X, reader)
+    if hasattr(X, "iloc") or is_polars(X):
+        return X
+    if hasattr(X, "to_pandas"):  # Arrow and other frames, which keep their names so
+        return X.to_pandas()
+    if isinstance(X, np.ndarray):
+        return X
+    array = np.asarray(X)
+    # Beside text, numpy turns numbers into text.
+    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
 
 
 def new_seed(estimator: Any) -> int:
@@ -227,8 +194,10 @@ def make_design(estimator: Any, n_features: int, n_classes: int, seed: int) -> D
     )
 
 
-def _check_goes_on(estimator: Any, classes: NDArray[Any]) -> None:
-    """Refuse to go on from a model of other classes or members."""
+def _start(estimator: Any, classes: NDArray[Any]) -> tuple[Any, int]:
+    """Return the networks to go on from, None without a warm start, and the seed of the fit."""
+    if not (estimator.warm_start and hasattr(estimator, "model_")):
+        return None, new_seed(estimator)
     known, n_members = estimator.classes_, len(estimator.model_.heads)
     if not np.array_equal(known, classes):
         raise CoCoError(
@@ -240,6 +209,7 @@ def _check_goes_on(estimator: Any, classes: NDArray[Any]) -> None:
             f"warm_start goes on with {n_members} members, but n_members is "
             f"{estimator.n_members}; set warm_start=False to start anew"
         )
+    return estimator.model_.networks, estimator.history_.seed
 
 
 def _split(
@@ -258,28 +228,9 @@ def _split(
 
 def finish_job(job: Job, trained: Trained, heads: list[Any] | None = None) -> Fitted:
     """Return the fitted model of a job: its networks, and a head for each, fitted unless given."""
-    design = job.design
-    networks: Ensemble | ModuleNetworks
-    if trained.modules is not None:
-        networks = ModuleNetworks(
-            trained.modules,
-            design.layer_sizes,
-            trained.parameters,
-            normalize=design.network["normalize"],
-            device=design.device,
-        )
-    else:
-        networks = Ensemble(
-            design.layer_sizes,
-            trained.parameters,
-            design.network["output"],
-            normalize=design.network["normalize"],
-            linear_hidden=design.network["linear_hidden"],
-            logits=design.logits,
-        )
-    outcome = trained.outcome
+    networks, design = trained.networks, job.design
     masses = np.bincount(job.labels, weights=job.row_weights, minlength=job.n_classes)
-    history = History(outcome.loss_curves, outcome.best_epochs, job.seed, masses.astype(np.float64))
+    history = History(trained.loss_curves, trained.best_epochs, job.seed, masses.astype(np.float64))
     reads_outputs = is_named(design.head, READOUT)
     if heads is None:
         features = (networks.outputs if reads_outputs else networks.embeddings)(job.inputs)
@@ -293,17 +244,7 @@ def finish_job(job: Job, trained: Trained, heads: list[Any] | None = None) -> Fi
 def fit_heads(job: Job, features: NDArray[Any]) -> list[Any]:
     """Return a head for each member, fitted on its training rows, calibrated on the others.
 
-    Parameters
-    ----------
-    job : Job
-        What was trained.
-    features : array of shape (K, n, q)
-        What the heads look at.
-
-    Raises
-    ------
-    CoCoError
-        If rows have different weights and the head takes none.
+    ``features`` is what the heads look at, (K, n, q).
     """
     weights = head_weights(job)
     even = bool(np.all(weights == weights[0]))
@@ -313,8 +254,13 @@ def fit_heads(job: Job, features: NDArray[Any]) -> list[Any]:
             head = _make_head(job)
             if even:
                 head.fit(h[rows], job.labels[rows])
+            elif not has_fit_parameter(head, "sample_weight"):
+                raise CoCoError(
+                    f"the rows have different weights, but the head {type(head).__name__} takes "
+                    f"no sample_weight; give whole numbers, which are numbers of copies, or "
+                    f"another head"
+                )
             else:
-                _check_takes_weights(head)
                 head.fit(h[rows], job.labels[rows], sample_weight=weights[rows])
             if len(held_out) and isinstance(head, EmbeddingHead):
                 head.calibrate(h[held_out], job.labels[held_out], sample_weight=weights[held_out])
@@ -328,22 +274,22 @@ def head_weights(job: Job) -> NDArray[Any]:
     if is_named(kind, READOUT) and job.design.logits and job.weights is not None:
         return job.weights  # logits have learnt the class shares that these make
     weights = job.row_weights
-    if _is_linear(kind):  # they know no priors: rows are weighted until class shares are the priors
+    if (
+        isinstance(kind, str) and kind in LINEAR_HEADS
+    ):  # they know no priors: rows are weighted until class shares are the priors
         share = np.bincount(job.labels, weights=weights) / weights.sum()
         weights = weights * (job.prior / share)[job.labels]
     return weights
-
-
-def _is_linear(kind: Any) -> bool:
-    return isinstance(kind, str) and kind in LINEAR_HEADS
 
 
 def _make_head(job: Job) -> Any:
     design, kind = job.design, job.design.head
     if is_named(kind, READOUT):
         weights = job.row_weights if job.weights is None else job.weights
-        return design.objective.readout(design.loss, job.labels, weights, job.prior)
-    head = make_head(kind, "empirical" if _is_linear(kind) else job.prior)
+        masses = np.bincount(job.labels, weights=weights)
+        return design.objective.readout(design.loss, masses / masses.sum(), job.prior)
+    linear = isinstance(kind, str) and kind in LINEAR_HEADS
+    head = make_head(kind, "empirical" if linear else job.prior)
     if isinstance(kind, EmbeddingHead) and is_named(kind.priors, "uniform"):
         head.set_params(priors=job.prior)  # it has none of its own
     return head
@@ -354,14 +300,6 @@ def _fitted_value(head: Any) -> Any:
     if isinstance(head, EmbeddingHead):
         return head.fitted_
     return FittedLinear.of(head) if type(head) in (RidgeClassifier, LinearSVC) else head
-
-
-def _check_takes_weights(head: Any) -> None:
-    if not has_fit_parameter(head, "sample_weight"):
-        raise CoCoError(
-            f"the rows have different weights, but the head {type(head).__name__} takes no "
-            f"sample_weight; give whole numbers, which are numbers of copies, or another head"
-        )
 
 
 @contextmanager
@@ -386,7 +324,7 @@ def reported(
     def report(epoch: Epoch) -> bool:
         def attributes() -> dict[str, Any]:
             twin = copy.copy(estimator)
-            twin.keep(*finish_job(job, trained_so_far(epoch)))
+            twin.keep(*finish_job(job, trained_so_far(job, epoch)))
             return dict(vars(twin))
 
         context = root.subcontext(task_name="epoch")

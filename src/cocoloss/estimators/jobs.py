@@ -1,7 +1,7 @@
-"""Jobs: fits that wait to be trained, and training them together in one stack of networks.
+"""Jobs: fits that wait to be solved, and the solver that trains networks for them.
 
-One job is one fit; the folds of a cross-validation are jobs that are trained at once. Nothing here
-reads tables or estimators: see fit.py.
+One job is one fit; the folds of a cross-validation are jobs that are trained at once, in one stack
+of networks. Nothing here reads tables or estimators: see fit.py.
 """
 
 import copy
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from cocoloss.estimators.early_stopping import HeldOutLoss
-from cocoloss.estimators.model import Ensemble, ModuleNetworks
+from cocoloss.estimators.model import Ensemble, ModuleNetworks, Networks
 from cocoloss.estimators.objective import Objective
 from cocoloss.estimators.threads import WORTH_A_THREAD, OneThread
 from cocoloss.exceptions import CoCoError
@@ -39,32 +39,15 @@ SHOWN = 500  # rows by which the progress bar measures dispersity
 
 @dataclass(frozen=True)
 class Design:
-    """What is trained, the same for every job of a stack but for its class weights.
-
-    Attributes
-    ----------
-    objective : Objective
-    layer_sizes : tuple of int
-        Inputs, hidden units, outputs.
-    loss : object
-        Has ``evaluate``.
-    schedule : cocoloss.training.Schedule
-    network : dict
-        Options of :class:`cocoloss.networks.LockstepMLP`.
-    head : str or classifier
-        The name of a head, none of them "auto", or one of the user's own.
-    module : callable or None
-        Gets a seed, makes a network of the user's own.
-    device : str
-    """
+    """What is trained, the same for every job of a stack."""
 
     objective: Objective
-    layer_sizes: tuple[int, ...]
-    loss: Any
+    layer_sizes: tuple[int, ...]  # inputs, hidden units, outputs
+    loss: Any  # has ``evaluate``
     schedule: Schedule
-    network: dict[str, Any]
-    head: Any
-    module: Callable[[int], Any] | None
+    network: dict[str, Any]  # options of cocoloss.networks.LockstepMLP
+    head: Any  # the name of a head, none of them "auto", or a classifier of the user's own
+    module: Callable[[int], Any] | None  # makes a network of the user's own from a seed
     device: str
 
     @property
@@ -72,49 +55,38 @@ class Design:
         """Whether the outputs are logits rather than embeddings."""
         return self.objective.logits
 
+    def make_networks(self, parameters: NDArray[np.float32], modules: list[Any] | None) -> Networks:
+        """Return trained networks as what predicts: by numpy, unless they are the user's own."""
+        normalize = self.network["normalize"]
+        if modules is not None:
+            return ModuleNetworks(modules, self.layer_sizes, parameters, normalize, self.device)
+        return Ensemble(
+            self.layer_sizes,
+            parameters,
+            self.network["output"],
+            normalize=normalize,
+            linear_hidden=self.network["linear_hidden"],
+            logits=self.logits,
+        )
+
 
 @dataclass(frozen=True)
 class Job:
-    """One fit: a table, and for each member of the ensemble its rows and its random numbers.
-
-    Attributes
-    ----------
-    design : Design
-    classes : array of shape (C,)
-    prior : array of shape (C,)
-        Under which classes are predicted.
-    preprocessor : transformer
-        Fitted; has made the inputs.
-    inputs : float32 array of shape (n, d)
-    labels : int64 array of shape (n,)
-        Positions in the classes.
-    weights : float32 array of shape (n,) or None
-        What each row weighs in the loss; None if all weigh the same.
-    row_weights : array of shape (n,)
-        How often each row occurs: what the heads get.
-    train, held_out : lists of integer arrays
-        Rows of each member.
-    seed : int
-        What everything random follows from.
-    seeds : list of int
-        One per member.
-    start : Ensemble, ModuleNetworks or None
-        Networks to go on from; all jobs of a stack have some, or none has.
-    """
+    """One fit: a table, and for each member of the ensemble its rows and its random numbers."""
 
     design: Design
-    classes: NDArray[Any]
-    prior: NDArray[np.float64]
-    preprocessor: Any
-    inputs: NDArray[np.float32]
-    labels: NDArray[np.int64]
-    weights: NDArray[np.float32] | None
-    row_weights: NDArray[np.float64]
-    train: list[NDArray[np.int64]]
+    classes: NDArray[Any]  # (C,)
+    prior: NDArray[np.float64]  # (C,), under which classes are predicted
+    preprocessor: Any  # fitted; has made the inputs
+    inputs: NDArray[np.float32]  # (n, d)
+    labels: NDArray[np.int64]  # (n,), positions in the classes
+    weights: NDArray[np.float32] | None  # (n,), in the loss; None if all rows weigh the same
+    row_weights: NDArray[np.float64]  # (n,), how often each row occurs: what the heads get
+    train: list[NDArray[np.int64]]  # rows of each member
     held_out: list[NDArray[np.int64]]
-    seed: int
-    seeds: list[int]
-    start: Ensemble | ModuleNetworks | None = None
+    seed: int  # what everything random follows from
+    seeds: list[int]  # one per member
+    start: Any = None  # networks to go on from; all jobs of a stack have some, or none has
 
     @property
     def n_classes(self) -> int:
@@ -124,26 +96,20 @@ class Job:
 
 @dataclass(frozen=True)
 class Trained:
-    """What training left of one job: parameters (K, P), and the modules if they were the user's."""
+    """What a solver leaves of one job."""
 
-    outcome: Outcome
-    parameters: NDArray[np.float32]
-    modules: list[Any] | None
+    networks: Networks
+    loss_curves: list[list[float]]  # of each member, epoch by epoch
+    best_epochs: NDArray[np.int64]  # (K,), the epoch that each member keeps
 
 
 def train_jobs(
     jobs: Sequence[Job], callbacks: Sequence[Callback] = (), *, verbose: bool = False
 ) -> list[Trained]:
-    """Train all members of all jobs in lockstep.
+    """Train all members of all jobs in lockstep, with the loss and the schedule of the first job.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-        Their designs must have one shape; loss and schedule are those of the first.
-    callbacks : sequence of callables
-        Get an :class:`cocoloss.training.Epoch` of the members of all jobs after each epoch.
-    verbose : bool
-        Whether to show a progress bar on a terminal.
+    Their designs must have one shape. Callbacks get a :class:`cocoloss.training.Epoch` of the
+    members of all jobs after each epoch.
     """
     design = jobs[0].design
     offsets = np.cumsum([0, *(len(job.inputs) for job in jobs)])[:-1]
@@ -163,6 +129,7 @@ def train_jobs(
         held_out = rows(lambda job: job.held_out)
         validate = None
         if all(len(r) for r in held_out):
+            uneven = [None if np.ptp(job.row_weights) == 0 else job.row_weights for job in jobs]
             validate = HeldOutLoss(
                 inputs,
                 labels,
@@ -170,7 +137,7 @@ def train_jobs(
                 held_out,
                 data.n_classes,
                 logits=design.logits,
-                weights=_joined([_uneven(job.row_weights) for job in jobs], jobs),
+                weights=_joined(uneven, jobs),
             )
         modules = list(network.modules) if isinstance(network, ModuleStack) else None
         if verbose:
@@ -184,16 +151,35 @@ def train_jobs(
             validate=validate,
             callbacks=callbacks,
         )
-    return _split_outcome(outcome, _loaded(modules, outcome), [len(job.seeds) for job in jobs])
+    return _shared_out(jobs, outcome, modules)
 
 
-def trained_so_far(epoch: Epoch) -> Trained:
+def trained_so_far(job: Job, epoch: Epoch) -> Trained:
     """Return what a job that is trained alone would be left with if it stopped after an epoch."""
     outcome = epoch.outcome()
     modules = None
     if isinstance(epoch.network, ModuleStack):
         modules = [copy.deepcopy(epoch.network.modules[0]) for _ in outcome.parameters]
-    (trained,) = _split_outcome(outcome, _loaded(modules, outcome), [len(outcome.parameters)])
+    (trained,) = _shared_out([job], outcome, modules)
+    return trained
+
+
+def _shared_out(
+    jobs: Sequence[Job], outcome: Outcome, modules: list[nn.Module] | None
+) -> list[Trained]:
+    """Share what the stack has learnt out among the jobs; modules take over their weights."""
+    for k, module in enumerate(modules or []):
+        load_flat(module, outcome.parameters[k].clone(), outcome.buffers[k].clone())
+        for parameter in module.parameters():
+            parameter.grad = None
+        module.eval()
+    trained, start = [], 0
+    for job in jobs:
+        part = slice(start, start + len(job.seeds))
+        start = part.stop
+        parameters = np.ascontiguousarray(outcome.parameters[part].cpu().numpy())
+        networks = job.design.make_networks(parameters, None if modules is None else modules[part])
+        trained.append(Trained(networks, outcome.loss_curves[part], outcome.best_epochs[part]))
     return trained
 
 
@@ -204,13 +190,15 @@ def _make_network(
     seeds: list[int],
     generators: list[np.random.Generator],
 ) -> LockstepMLP | ModuleStack:
-    start: list[Any] = [job.start for job in jobs if job.start is not None]
+    start = [job.start for job in jobs if job.start is not None]
+    if start:
+        weights = torch.from_numpy(np.concatenate([each.parameters for each in start]))
     if design.module is not None:
         normalize = design.network["normalize"]
         stack = ModuleStack(design.module, seeds, normalize=normalize, device=design.device)
         if start:
             buffers = [flat_buffers(module) for earlier in start for module in earlier.modules]
-            stack.load(_parameters(start), torch.stack(buffers))
+            stack.load(weights, torch.stack(buffers))
         return stack
     network = LockstepMLP(design.layer_sizes, generators, device=design.device, **design.network)
     if not design.logits:
@@ -218,42 +206,8 @@ def _make_network(
         sample = np.stack([r[np.linspace(0, len(r) - 1, SAMPLED).astype(int)] for r in data.rows])
         network.start_at_unit_norm(data.inputs[torch.from_numpy(sample)])
     if start:
-        network.load(_parameters(start))
+        network.load(weights)
     return network
-
-
-def _parameters(networks: Sequence[Any]) -> Tensor:
-    return torch.from_numpy(np.concatenate([each.parameters for each in networks]))
-
-
-def _loaded(modules: list[nn.Module] | None, outcome: Outcome) -> list[nn.Module] | None:
-    """Return the modules with the weights of the outcome, ready to predict."""
-    for k, module in enumerate(modules or []):
-        load_flat(module, outcome.parameters[k].clone(), outcome.buffers[k].clone())
-        for parameter in module.parameters():
-            parameter.grad = None
-        module.eval()
-    return modules
-
-
-def _split_outcome(
-    outcome: Outcome, modules: list[nn.Module] | None, sizes: list[int]
-) -> list[Trained]:
-    """Share what the stack has learnt out among jobs of so many members."""
-    trained, stop = [], 0
-    for size in sizes:
-        part = slice(stop, stop + size)
-        stop += size
-        piece = Outcome(
-            outcome.parameters[part],
-            outcome.buffers[part],
-            outcome.loss_curves[part],
-            outcome.scores[part],
-            outcome.best_epochs[part],
-        )
-        parameters = np.ascontiguousarray(piece.parameters.cpu().numpy())
-        trained.append(Trained(piece, parameters, None if modules is None else modules[part]))
-    return trained
 
 
 def _joined(parts: Sequence[NDArray[Any] | None], jobs: Sequence[Job]) -> Tensor | None:
@@ -265,10 +219,6 @@ def _joined(parts: Sequence[NDArray[Any] | None], jobs: Sequence[Job]) -> Tensor
         for part, job in zip(parts, jobs, strict=True)
     ]
     return torch.from_numpy(np.concatenate(filled)).to(jobs[0].design.device)
-
-
-def _uneven(weights: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    return None if np.all(weights == weights[0]) else weights
 
 
 # Every thread has a number of its own, but a new thread starts with the one that was set last.
@@ -295,20 +245,10 @@ def _progress_bar(job: Job) -> ProgressBar:
 
 
 def module_factory(module: Any, n_features: int, width: int) -> Callable[[int], nn.Module]:
-    """Return what makes a new network of the user's own from a seed.
+    """Return what makes a network of the user's own from a seed, or refuse what cannot.
 
-    Parameters
-    ----------
-    module : torch.nn.Module or callable
-        A network, whose copies are drawn anew by ``reset_parameters`` of their parts; or what
-        makes one of the number of inputs and of outputs.
-    n_features, width : int
-        Those numbers.
-
-    Raises
-    ------
-    CoCoError
-        If it is neither; and, when a network is made, if that is none or of another shape.
+    The copies of a module are drawn anew by ``reset_parameters`` of their parts; a function gets
+    the number of inputs and of outputs.
     """
     if not callable(module):  # which a network is, too
         raise CoCoError(

@@ -4,6 +4,7 @@ It knows nothing of how it was trained, of scikit-learn or, unless a network is 
 torch: numpy and pandas are enough.
 """
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -55,29 +56,14 @@ class Ensemble:
 
     They compute in float64, so that a row gets the same prediction whatever other rows it comes
     with: float32 products round differently in blocks of different sizes.
-
-    Attributes
-    ----------
-    layer_sizes : tuple of int
-        Inputs, hidden units, outputs.
-    parameters : float32 array of shape (K, P)
-        Weights and biases in the order of :class:`cocoloss.networks.LockstepMLP`.
-    output : {"identity", "tanh"}
-        What follows the last layer.
-    normalize : bool
-        Whether outputs are divided by their norm.
-    linear_hidden : bool
-        Whether the last hidden layer has no ReLU.
-    logits : bool
-        Whether the outputs are logits; the embedding is the last hidden layer then.
     """
 
-    layer_sizes: tuple[int, ...]
-    parameters: NDArray[np.float32]
-    output: str = "identity"
-    normalize: bool = False
-    linear_hidden: bool = False
-    logits: bool = False
+    layer_sizes: tuple[int, ...]  # inputs, hidden units, outputs
+    parameters: NDArray[np.float32]  # (K, P), in the order of cocoloss.networks.LockstepMLP
+    output: str = "identity"  # what follows the last layer: one of OUTPUTS
+    normalize: bool = False  # whether outputs are divided by their norm
+    linear_hidden: bool = False  # whether the last hidden layer has no ReLU
+    logits: bool = False  # whether the embedding is the last hidden layer, and outputs are logits
 
     @property
     def n_networks(self) -> int:
@@ -177,26 +163,12 @@ class Ensemble:
 
 @dataclass(frozen=True, eq=False)
 class ModuleNetworks:
-    """K torch modules of the user's own, whose output is the embedding.
+    """K torch modules of the user's own, whose output is the embedding."""
 
-    Attributes
-    ----------
-    modules : list of torch.nn.Module
-        In evaluation mode.
-    layer_sizes : tuple of int
-        Inputs, what the arguments say of hidden units, outputs.
-    parameters : float32 array of shape (K, P)
-        All parameters of each, to go on training from.
-    normalize : bool
-        Whether outputs are divided by their norm.
-    device : str
-        Where they are.
-    """
-
-    modules: list[Any]
-    layer_sizes: tuple[int, ...]
-    parameters: NDArray[np.float32]
-    normalize: bool = False
+    modules: list[Any]  # in evaluation mode
+    layer_sizes: tuple[int, ...]  # inputs, what the arguments say of hidden units, outputs
+    parameters: NDArray[np.float32]  # (K, P), all of each, to go on training from
+    normalize: bool = False  # whether outputs are divided by their norm
     device: str = "cpu"
 
     @property
@@ -296,7 +268,9 @@ class FittedModel:
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return a score per class, (n, C); for two classes one score, positive for the second."""
-        features = self.head_inputs(self.inputs(X))
+        return self._decisions(self.head_inputs(self.inputs(X)))
+
+    def _decisions(self, features: NDArray[Any]) -> NDArray[np.float64]:
         if self.has("predict_proba"):
             floor = np.finfo(np.float64).tiny
             scores = np.log(np.maximum(self._mean("predict_proba", features), floor))
@@ -308,7 +282,9 @@ class FittedModel:
 
         They are scaled so that inner products are the mean of theirs.
         """
-        embeddings = self.networks.embeddings(self.inputs(X))
+        return self._joined(self.networks.embeddings(self.inputs(X)))
+
+    def _joined(self, embeddings: NDArray[Any]) -> NDArray[np.float32]:
         K, n, q = embeddings.shape
         joined = embeddings.transpose(1, 0, 2).reshape(n, K * q) / np.sqrt(K)
         return np.asarray(joined, dtype=np.float32)
@@ -325,6 +301,18 @@ class FittedModel:
         """Return what the heads look at, (K, n, q)."""
         networks = self.networks
         return networks.outputs(inputs) if self.reads_outputs else networks.embeddings(inputs)
+
+    def try_out(self) -> None:
+        """Predict once, on a row of gaps, and refuse a model whose numbers are not finite."""
+        with warnings.catch_warnings(), np.errstate(divide="raise", invalid="raise"):
+            warnings.simplefilter("ignore")
+            inputs = self.inputs(self.encoder.blank_row())
+            features = self.head_inputs(inputs)
+            if not np.isfinite(features).all():
+                raise CoCoError("what the networks make is not finite")
+            embedding = self._joined(self.networks.embeddings(inputs))
+            if not (np.isfinite(self._decisions(features)).all() and np.isfinite(embedding).all()):
+                raise CoCoError("its predictions are not finite")
 
     def to_state(self) -> dict[str, Any]:
         """Return the model as nested dicts and lists of numbers, text and arrays.
@@ -392,27 +380,13 @@ class FittedModel:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """How a model came about, and what ``partial_fit`` goes on from; no rows.
+    """How a model came about, and what ``partial_fit`` goes on from; no rows."""
 
-    Attributes
-    ----------
-    loss_curves : list of lists of float
-        Training loss of each member in each epoch.
-    best_epochs : integer array of shape (K,)
-        The epoch that each member keeps.
-    seed : int
-        What everything random followed from.
-    class_masses : array of shape (C,)
-        What the rows of each class weighed.
-    n_parts : int
-        Fits and parts so far.
-    """
-
-    loss_curves: list[list[float]]
-    best_epochs: NDArray[np.int64]
-    seed: int
-    class_masses: NDArray[np.float64]
-    n_parts: int = 1
+    loss_curves: list[list[float]]  # training loss of each member, epoch by epoch
+    best_epochs: NDArray[np.int64]  # (K,), the epoch that each member keeps
+    seed: int  # what everything random followed from
+    class_masses: NDArray[np.float64]  # (C,), what the rows of each class weighed
+    n_parts: int = 1  # fits and parts so far
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], n_members: int, n_classes: int) -> Self:
@@ -449,13 +423,7 @@ def _normalized(embeddings: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def as_inputs(made: Any, encoder: Any, rows: Any) -> NDArray[np.float32]:
-    """Return what an encoder made of some rows as a float32 matrix, or say what is wrong with it.
-
-    Raises
-    ------
-    CoCoError
-        If it is no matrix of finite numbers with a row for each row.
-    """
+    """Return what an encoder made of some rows as a float32 matrix, or say what is wrong."""
     name = type(encoder).__name__
     made = made.toarray() if is_sparse(made) else made
     try:

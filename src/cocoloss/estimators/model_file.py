@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -167,16 +166,9 @@ def _read(path: str | os.PathLike[str], make: Callable[[Mapping[str, Any]], Any]
 
 
 def _model(state: Mapping[str, Any]) -> FittedModel:
-    """Return the model of a file after it has predicted once, on a row of gaps."""
+    """Return the model of a file after it has predicted once."""
     model = FittedModel.from_state(state["model"])
-    row = model.encoder.blank_row()
-    with warnings.catch_warnings(), np.errstate(divide="raise", invalid="raise"):
-        warnings.simplefilter("ignore")
-        if not np.isfinite(model.head_inputs(model.inputs(row))).all():
-            raise CoCoError("what the networks make is not finite")
-        scores, embedding = model.decision_function(row), model.transform(row)
-    if not (np.isfinite(scores).all() and np.isfinite(embedding).all()):
-        raise CoCoError("its predictions are not finite")
+    model.try_out()
     return model
 
 
@@ -184,15 +176,18 @@ def _classifier(state: Mapping[str, Any]) -> Any:
     """Return the classifier that a state describes."""
     model = _model(state)  # first, so that both readers refuse in the same words
     history = History.from_state(state["history"], len(model.heads), len(model.classes))
-    from cocoloss.estimators import classifiers  # noqa: PLC0415 - scikit-learn
+    from cocoloss.columns import make_preprocessor  # noqa: PLC0415 - scikit-learn
+    from cocoloss.estimators import classifiers  # noqa: PLC0415
 
     name = state["classifier"]
     if name not in CLASSIFIERS:
         raise CoCoError(f"a classifier of a class that no file holds: {name!r:.60}")
     arguments = {key: _made(value) for key, value in state["arguments"].items()}
     classifier = getattr(classifiers, name)(**arguments)
+    preprocessor = make_preprocessor(classifier.preprocess, name)
+    preprocessor.encoder_ = model.encoder
     heads = [_as_classifier(head, classifier.head, model.prior) for head in model.heads]
-    classifier.keep(model, history, _as_transformer(model.encoder, classifier), heads)
+    classifier.keep(model, history, preprocessor, heads)
     if state["output"] is not None:
         classifier.set_output(transform=state["output"])
     return classifier
@@ -222,15 +217,6 @@ def _as_classifier(fitted: Any, asked: Any, prior: NDArray[np.float64]) -> Any:
     return head
 
 
-def _as_transformer(encoder: Any, classifier: Any) -> Any:
-    """Return the preprocessing of scikit-learn's kind that has learnt an encoder."""
-    from cocoloss.columns import make_preprocessor  # noqa: PLC0415 - scikit-learn
-
-    preprocessor = make_preprocessor(classifier.preprocess, type(classifier).__name__)
-    preprocessor.encoder_ = encoder
-    return preprocessor
-
-
 def _brief(error: BaseException) -> str:
     """Return our own message; of another's error the name only, for it may quote bytes."""
     return str(error) if isinstance(error, CoCoError) else f"it is broken ({type(error).__name__})"
@@ -242,20 +228,8 @@ def _brief(error: BaseException) -> str:
 def write_state(path: str | os.PathLike[str], state: Mapping[str, Any], *, writer: str) -> None:
     """Write a state into one file, whole or not at all; the same state gives the same bytes.
 
-    Parameters
-    ----------
-    path : path
-        Where to write.
-    state : dict
-        Nested dicts, lists and tuples of None, bool, int, float, str and arrays of numbers, truths,
-        times and text.
-    writer : str
-        Name and version of the program, for the message of an older reader.
-
-    Raises
-    ------
-    CoCoError
-        If the state holds anything else, or the place cannot be written to.
+    A state is nested dicts, lists and tuples of None, bool, int, float, str and arrays of numbers,
+    truths, times and text; ``writer`` is named by the message of an older reader.
     """
     encoder = _Encoder()
     document = {"version": VERSION, "writer": writer, "state": encoder.encode(dict(state), "model")}
@@ -271,13 +245,7 @@ def write_state(path: str | os.PathLike[str], state: Mapping[str, Any], *, write
 
 
 def read_state(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read what :func:`write_state` wrote, and nothing else.
-
-    Raises
-    ------
-    CoCoError
-        If there is no such file, or it is of another kind, altered, cut short or from the future.
-    """
+    """Read what :func:`write_state` wrote, and refuse everything else with a CoCoError."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -321,9 +289,13 @@ def _unsealed(path: Path, sealed: str, tensors: dict[str, NDArray[Any]]) -> dict
     digest, _, text = sealed.partition(" ")
     intact = digest == _digest(text, tensors)
     try:
-        version, writer, tree = _parsed(text)
+        document = json.loads(text)
+        version, writer, tree = document["version"], document["writer"], document["state"]
     except (Exception, RecursionError) as error:  # whatever a crafted text makes json say
         raise (_refusal(path, error) if intact else _altered(path)) from error
+    if type(version) is not int or version < 1:
+        unusable = _refusal(path, CoCoError("its version is no number"))
+        raise unusable if intact else _altered(path)
     if version > VERSION:
         raise CoCoError(
             f"{path} has format {version} of {writer!r:.60}, and this version of cocoloss "
@@ -335,15 +307,6 @@ def _unsealed(path: Path, sealed: str, tensors: dict[str, NDArray[Any]]) -> dict
         return _Decoder(tensors).state(tree)
     except (Exception, RecursionError) as error:
         raise _refusal(path, error) from error
-
-
-def _parsed(text: str) -> tuple[int, Any, Any]:
-    """Return the version, the writer and the state that a text tells, the last still encoded."""
-    document = json.loads(text)
-    version = document["version"]
-    if type(version) is not int or version < 1:
-        raise CoCoError("its version is no number")
-    return version, document["writer"], document["state"]
 
 
 def _altered(path: Path) -> CoCoError:

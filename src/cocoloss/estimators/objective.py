@@ -66,11 +66,7 @@ class Objective(ABC):
         return (n_features, *hidden, q)
 
     def readout(
-        self,
-        loss: Any,
-        labels: NDArray[np.int64],
-        weights: NDArray[Any],
-        prior: NDArray[np.float64],
+        self, loss: Any, learnt_share: NDArray[np.float64], prior: NDArray[np.float64]
     ) -> "ReadoutHead":
         """Return the unfitted head that reads the classes off the outputs, if there is one.
 
@@ -78,8 +74,8 @@ class Objective(ABC):
         ----------
         loss : object
             What :meth:`make_loss` has made.
-        labels, weights : arrays of shape (n,)
-            The training rows, and what each weighs in the loss.
+        learnt_share : array of shape (C,)
+            Share of each class in the loss.
         prior : array of shape (C,)
             Under which to predict.
         """
@@ -156,21 +152,14 @@ class DotRegression(Objective):
         return DotRegressionLoss(n_classes, embedding_dim, random_state=seed)
 
     def readout(
-        self,
-        loss: Any,
-        labels: NDArray[np.int64],
-        weights: NDArray[Any],
-        prior: NDArray[np.float64],
+        self, loss: Any, learnt_share: NDArray[np.float64], prior: NDArray[np.float64]
     ) -> "ReadoutHead":
         """Return the unfitted head that takes the vertex at the smallest angle."""
         from cocoloss.heads import ReadoutHead  # noqa: PLC0415 - scikit-learn, to train
 
         # Where it does not know, the network is nearest to the vertex of the most frequent class:
         # as logits do, angles contain the class shares that it was trained with.
-        masses = np.bincount(labels, weights=weights)
-        return ReadoutHead(
-            loss.prototypes.numpy(), priors=prior, learnt_share=masses / masses.sum()
-        )
+        return ReadoutHead(loss.prototypes.numpy(), priors=prior, learnt_share=learnt_share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +186,7 @@ class CrossEntropy(Objective):
     def readout(
         self,
         loss: Any,  # noqa: ARG002
-        labels: NDArray[np.int64],  # noqa: ARG002
-        weights: NDArray[Any],  # noqa: ARG002
+        learnt_share: NDArray[np.float64],  # noqa: ARG002
         prior: NDArray[np.float64],
     ) -> "ReadoutHead":
         """Return the unfitted head that is the softmax."""

@@ -28,17 +28,7 @@ IR_VERSION = 9  # of opset 18, so that older runtimes read the file too
 def write_onnx(model: FittedModel, path: str | os.PathLike[str]) -> None:
     """Write what a fitted model makes of a preprocessed matrix as an ONNX file.
 
-    Parameters
-    ----------
-    model : FittedModel
-        With networks of ours (no torch module) and one of our heads or a linear one.
-    path : path
-        Such as ``model.onnx``.
-
-    Raises
-    ------
-    CoCoError
-        If onnx is not installed, or if the model has parts that the graph cannot hold.
+    Its networks must be ours (no torch module), its heads ours or linear ones.
     """
     try:
         import onnx  # noqa: PLC0415 - optional

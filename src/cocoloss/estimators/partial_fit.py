@@ -51,17 +51,7 @@ def learn_part(
 ) -> tuple[Fitted, RecentRows]:
     """Return the model after one more epoch on some rows, and the rows to keep for the next.
 
-    Parameters
-    ----------
-    estimator : classifier of cocoloss
-        Whose arguments say how, and whose model it goes on from, if it is fitted.
-    X, y, classes, sample_weight
-        What ``partial_fit`` was given.
-
-    Raises
-    ------
-    CoCoError
-        If an argument, the table or the target cannot be used.
+    It goes on from the model of the estimator, if there is one.
     """
     check_arguments(estimator)
     reader = type(estimator).__name__
@@ -74,8 +64,12 @@ def learn_part(
     labels, weights = labels[copies.rows], copies.weights
     rows = _safe_indexing(X, copies.rows)
     preprocessor, inputs = read_inputs(estimator, rows, seen.classes[labels], learn=first)
-    if first:
-        _check_every_class(labels, seen.classes)
+    absent = np.setdiff1d(np.arange(len(seen.classes)), labels)
+    if first and len(absent):
+        raise CoCoError(
+            f"the first part must hold rows of every class, but has none of "
+            f"{seen.classes[absent[:5]].tolist()} that weigh anything; put some into it"
+        )
     masses = np.bincount(labels, weights=weights, minlength=len(seen.classes))
     seen = seen._replace(masses=seen.masses + masses)
 
@@ -149,15 +143,6 @@ def _known_labels(
     labels = np.zeros(len(y), dtype=np.int64)
     labels[present] = np.searchsorted(classes, y[present])
     return labels
-
-
-def _check_every_class(labels: NDArray[np.int64], classes: NDArray[Any]) -> None:
-    absent = np.setdiff1d(np.arange(len(classes)), labels)
-    if len(absent):
-        raise CoCoError(
-            f"the first part must hold rows of every class, but has none of "
-            f"{classes[absent[:5]].tolist()} that weigh anything; put some into it"
-        )
 
 
 def _weights_in_training(estimator: Any, seen: Seen, objective: Any) -> NDArray[np.float64]:

@@ -33,15 +33,7 @@ class Targets(NamedTuple):
 
 
 def encode_targets(X: Any, y: Any, sample_weight: Any, reader: str) -> Targets:
-    """Return classes, labels 0, ..., C - 1 and weights, or say what is wrong with them.
-
-    Parameters
-    ----------
-    X, y, sample_weight
-        What ``fit`` was given.
-    reader : str
-        Who reads them, for the message.
-    """
+    """Return classes, labels 0, ..., C - 1 and weights, or say what is wrong with them."""
     y, weights = read_target(X, y, sample_weight, reader)
     present = weights > 0
     classes = np.unique(y[present])  # rows of weight zero are no rows
@@ -84,13 +76,25 @@ def read_target(
 
 def _of_one_kind(y: NDArray[Any]) -> NDArray[Any]:
     """Return objects as what they are: text stays, truths and numbers become numpy's."""
-    kinds = {_kind(label) for label in y}
+    kinds = {
+        next(
+            (kind for kind, types in KINDS.items() if isinstance(label, types)),
+            type(label).__name__,
+        )
+        for label in y
+    }
     if kinds == {TEXT}:
         return y
     if kinds == {TRUTH}:
         return y.astype(np.bool_)
     if kinds == {WHOLE}:
-        return _as_integers(y)
+        try:
+            return y.astype(np.int64)
+        except OverflowError:
+            raise CoCoError(
+                f"y has whole numbers of more than 64 bits, such as {max(y, key=abs)}; make them "
+                f"text"
+            ) from None
     if kinds <= {WHOLE, REAL}:
         return y.astype(np.float64)
     if TEXT in kinds:
@@ -101,21 +105,6 @@ def _of_one_kind(y: NDArray[Any]) -> NDArray[Any]:
         f"y holds values of type {kinds.pop()}, such as {y[0]!r:.80}; make its classes text, whole "
         f"numbers or booleans"
     )
-
-
-def _kind(label: object) -> str:
-    """Return what a label is, in words; its type if it is none of those that can be classes."""
-    named = (kind for kind, types in KINDS.items() if isinstance(label, types))
-    return next(named, type(label).__name__)
-
-
-def _as_integers(y: NDArray[Any]) -> NDArray[np.int64]:
-    try:
-        return y.astype(np.int64)
-    except OverflowError:
-        raise CoCoError(
-            f"y has whole numbers of more than 64 bits, such as {max(y, key=abs)}; make them text"
-        ) from None
 
 
 def _within_reach(weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -154,7 +143,10 @@ def decision_prior(
     """
     C = len(classes)
     if isinstance(priors, Mapping):
-        prior = _priors_by_class(priors, classes)
+        named = classes.tolist()
+        if set(priors) != set(named):
+            raise CoCoError(f"priors names the classes {list(priors)}, but y has {named}")
+        prior = check_priors([priors[name] for name in named], C)
     elif not isinstance(priors, str):
         if priors is None:
             raise CoCoError("priors must be 'uniform', 'empirical', or one number per class")
@@ -166,14 +158,6 @@ def decision_prior(
     if class_weight is not None and not isinstance(class_weight, str):
         prior = prior * class_weights(class_weight, classes, masses)
     return np.asarray(prior / prior.sum())
-
-
-def _priors_by_class(priors: Mapping[Any, float], classes: NDArray[Any]) -> NDArray[np.float64]:
-    """Return priors given by the names of the classes, in the order of the classes."""
-    named = classes.tolist()
-    if set(priors) != set(named):
-        raise CoCoError(f"priors names the classes {list(priors)}, but y has {named}")
-    return check_priors([priors[name] for name in named], len(named))
 
 
 def relative(weights: NDArray[np.float64]) -> NDArray[np.float32] | None:

@@ -29,15 +29,9 @@ class OneThread:
     """A library kept to one thread while anybody wants that: fits may run side by side.
 
     Who comes second finds the limit of the first, and must not take it for what was there before.
-    So the first to come notes the number, and that is what is put back.
-
-    Parameters
-    ----------
-    get, put : callables
-        Tell and change the number of threads.
-    per_thread : bool
-        Whether every thread has a number of its own: then each lowers and restores it. Else the
-        first to come lowers it for all, and the last to go restores it.
+    So the first to come notes the number, and that is what is put back. Where every thread has a
+    number of its own (``per_thread``), each lowers and restores it; else the first to come lowers
+    it for all, and the last to go restores it.
     """
 
     def __init__(
@@ -93,10 +87,10 @@ def _find_blas_limits() -> list[OneThread]:
 def _limit(library: Any) -> OneThread:
     # Only the thread that has set a number may change it until it lets go; older ones do not care.
     let_go = getattr(library, "clear_controlling_thread", lambda: None)
+    openmp = getattr(library, "threading_layer", None) == "openmp"
 
     def put(number: int) -> None:
         library.set_num_threads(number)
         let_go()
 
-    openmp = getattr(library, "threading_layer", None) == "openmp"
     return OneThread(library.get_num_threads, put, per_thread=openmp)

@@ -269,8 +269,9 @@ class Recorder:
         # The networks before the first step: a training of no epochs.
         schedule = replace(job.design.schedule, n_epochs=0)
         (before,) = train_jobs([replace(job, design=replace(job.design, schedule=schedule))])
-        self._scratch = None if before.modules is None else before.modules[0]
-        self.snapshots = {0: self._look(_weights(before, 0))}
+        modules = getattr(before.networks, "modules", None)
+        self._scratch = None if modules is None else modules[0]
+        self.snapshots = {0: self._look(_weights(before.networks, 0))}
         self._epochs = set(snapshot_epochs(job.design.schedule.n_epochs, n_snapshots))
         self._latest: tuple[int, Any] | None = None
         self.seconds = time.perf_counter() - started
@@ -293,8 +294,8 @@ class Recorder:
             number, weights = self._latest
             if number not in self.snapshots:
                 self.snapshots[number] = self._look(weights)
-        kept = int(trained.outcome.best_epochs[0])
-        self.snapshots[kept] = self._look(_weights(trained, 0))
+        kept = int(trained.best_epochs[0])
+        self.snapshots[kept] = self._look(_weights(trained.networks, 0))
         self.snapshots = dict(sorted(self.snapshots.items()))
         return kept
 
