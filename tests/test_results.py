@@ -167,20 +167,17 @@ def test_two_benchmarks_are_compared_on_the_datasets_that_both_have(script, some
         }
 
 
-def test_one_dataset_has_no_standard_error(script, some):
-    one = findings_of(some, made_up(["coco"], 1))
-    assert (
-        cells_of(script("comparisons").tuning_grid(one, one))["coco"]["standard error"] == MISSING
-    )
-
-
-def test_benchmarks_without_a_common_result_have_an_empty_table(script, some):
-    full, empty = findings_of(some, made_up(["coco"])), findings_of(some, made_up(["coco"]))
-    empty = replace(empty, rows=empty.rows.iloc[:0][["dataset", "model", "fold"]])
+def test_what_cannot_be_compared_is_empty_and_one_dataset_has_no_standard_error(script, some):
     comparisons = script("comparisons")
+    one, full = findings_of(some, made_up(["coco"], 1)), findings_of(some, made_up(["coco"]))
+    assert cells_of(comparisons.tuning_grid(one, one))["coco"]["standard error"] == MISSING
+    empty = replace(full, rows=full.rows.iloc[:0][["dataset", "model", "fold"]])
     assert comparisons.tuning_grid(full, empty).rows == ()
     assert comparisons.tuning_grid(empty, full).rows == ()
     assert comparisons.optimism_grid(empty) is None
+    nothing = findings_of(some, made_up(["rf"]))
+    for row in comparisons.noise_grid(nothing, nothing).rows:
+        assert [cell.text for cell in row[1:]] == ["0", MISSING, MISSING, MISSING]
 
 
 def test_optimism_is_the_lead_over_the_first_fold_beyond_that_of_the_untuned_model(script, some):
@@ -279,9 +276,3 @@ def test_noise_is_the_difference_of_two_runs_of_the_same_model(script, some, lac
         ["3 or more: coco-balanced", *line([x for d, x in apart.items() if ratios[d] >= 3])],
         ["all", *line(list(apart.values()))],
     ]
-
-
-def test_noise_of_nothing_is_empty(script, some):
-    nothing = findings_of(some, made_up(["rf"]))
-    for row in script("comparisons").noise_grid(nothing, nothing).rows:
-        assert [cell.text for cell in row[1:]] == ["0", MISSING, MISSING, MISSING]

@@ -25,6 +25,8 @@ def test_plan_run_status_and_export_follow_each_other(folder):
     assert re.search(r"^good +2 +12 ", plan, re.MULTILINE)
     assert "24 tasks; about" in plan
     assert "(a guess)" in plan
+    planned = json.loads(bench("plan", "tiny.toml", "--json").stdout)
+    assert (planned["tasks"], planned["done"], len(planned["units"])) == (24, 0, 4)
     assert not Path("tiny.sqlite").exists()
 
     run = bench("run", "tiny.toml", "--workers", 0, code=FAILED)
@@ -38,10 +40,20 @@ def test_plan_run_status_and_export_follow_each_other(folder):
     assert "tiny (fake): finished" in status
     assert "24 of 24 tasks" in status
     assert "failed fake/iris/breaks/fold/1 (attempt 1): RuntimeError" in status
+    (status,) = json.loads(bench("status", "tiny.sqlite", "--json").stdout)
+    assert status["tasks"] == {"done": 24, "planned": 24, "ok": 22, "failed": 2}
+    assert status["datasets"]["iris"] == {"ok": 1, "failed": 1, "open": 0}
 
     assert "12 results" in bench("export", "tiny.sqlite", "--out", "folds.csv").stdout
     table = pd.read_csv("folds.csv")
     assert table.groupby(["dataset", "model"])["balanced_accuracy"].count().tolist() == [2, 3, 2, 3]
+
+    (folder / "mended").touch()
+    mended = json.loads(
+        bench("run", "tiny.toml", "--workers", 0, "--retry-failed", "--json").stdout
+    )
+    assert mended["ran"] == {"ok": 2, "failed": 0, "timeout": 0}
+    assert (mended["units"], mended["failures"]) == ({"ok": 4}, [])
 
 
 def test_tables_are_read_from_where_one_says(folder):
@@ -54,26 +66,6 @@ def test_tables_are_read_from_where_one_says(folder):
     planned = json.loads(bench("plan", spec, "--data", "folder:tables", "--json").stdout)
     assert {unit["dataset"] for unit in planned["units"]} == {"mine"}
     assert planned["spec_hash"] == load_spec(spec).hash
-
-
-def test_failures_are_retried_when_asked_for(folder):
-    bench("run", "tiny.toml", "--workers", 0, code=FAILED)
-    (folder / "mended").touch()
-    again = json.loads(bench("run", "tiny.toml", "--workers", 0, "--json", code=FAILED).stdout)
-    assert again["ran"] == {"ok": 0, "failed": 0, "timeout": 0}
-    mended = bench("run", "tiny.toml", "--workers", 0, "--retry-failed", "--json")
-    assert json.loads(mended.stdout)["ran"] == {"ok": 2, "failed": 0, "timeout": 0}
-    assert json.loads(mended.stdout)["units"] == {"ok": 4}
-    assert json.loads(mended.stdout)["failures"] == []
-
-
-def test_machines_get_json(folder):
-    plan = json.loads(bench("plan", "tiny.toml", "--json").stdout)
-    assert (plan["tasks"], plan["done"], len(plan["units"])) == (24, 0, 4)
-    bench("run", "tiny.toml", "--workers", 0, "--dataset", "iris", "--json", code=FAILED)
-    (status,) = json.loads(bench("status", "tiny.sqlite", "--json").stdout)
-    assert status["tasks"] == {"done": 12, "planned": 12, "ok": 11, "failed": 1}
-    assert status["datasets"] == {"iris": {"ok": 1, "failed": 1, "open": 0}}
 
 
 def test_a_model_of_ones_own_is_found_in_the_current_folder(folder):
@@ -112,34 +104,30 @@ def test_stores_are_merged_all_or_not_at_all(folder):
     assert names == {"tiny.toml", "good.sqlite", "damaged.csv", "old.sqlite"}
 
 
+WRONG = {
+    "run none.toml": "there is no spec none.toml",
+    "run broken.toml": "broken.toml: not valid TOML",
+    "run bad.toml": "bad.parquet",
+    "run tiny.toml --dataset irs": "has no table 'irs'; did you mean 'iris'?",
+    "run tiny.toml --store no.sqlite": "no.sqlite: it is no SQLite file",
+    "run tiny.toml --time-limit soon": "--time-limit must be a number of seconds",
+    "run tiny.toml --model mine=nothing": "models.own.mine must be 'package.module:factory'",
+    "status none.sqlite": "there is no store none.sqlite",
+    "export empty.sqlite --out x.txt": "must end in .csv or .parquet",
+}
+
+
 def test_what_is_wrong_is_one_line(folder):
-    assert "there is no spec none.toml" in refusal("run", "none.toml")
     Path("broken.toml").write_text("name = ")
-    assert "broken.toml: not valid TOML" in refusal("run", "broken.toml")
-    assert "has no table 'irs'; did you mean 'iris'?" in refusal(
-        "run", "tiny.toml", "--dataset", "irs", "--workers", 0
-    )
-    assert "there is no store none.sqlite" in refusal("status", "none.sqlite")
-    Path("no.sqlite").write_text("no database" * 1000)
-    assert "no.sqlite: it is no SQLite file" in refusal("run", "tiny.toml", "--store", "no.sqlite")
-    assert "--time-limit must be a number of seconds" in refusal(
-        "run", "tiny.toml", "--time-limit", "soon"
-    )
-    assert "models.own.mine must be 'package.module:factory'" in refusal(
-        "run", "tiny.toml", "--model", "mine=nothing"
-    )
-    Store("empty.sqlite").close()
-    assert "must end in .csv or .parquet" in refusal("export", "empty.sqlite", "--out", "x.txt")
-    assert "is empty" in bench("status", "empty.sqlite").stdout
-
-
-def test_a_corrupt_table_is_one_line_that_names_it(folder):
-    (folder / "tables").mkdir()
-    (folder / "tables" / "bad.parquet").write_bytes(b"PAR1 and nothing more")
-    text = SPEC.replace('"sklearn"', '"file:tables/bad.parquet#y"')
+    Path("bad.parquet").write_bytes(b"PAR1 and nothing more")
+    text = SPEC.replace('"sklearn"', '"file:bad.parquet#y"')
     Path("bad.toml").write_text(text.replace('["iris", "wine"]', "[]"))
-    assert "bad.parquet" in refusal("run", "bad.toml", "--workers", 0)
+    Path("no.sqlite").write_text("no database" * 1000)
+    Store("empty.sqlite").close()
+    for command, told in WRONG.items():
+        assert told in refusal(*command.split()), command
     assert not Path("tiny.sqlite").exists()
+    assert "is empty" in bench("status", "empty.sqlite").stdout
 
 
 def test_arguments_that_contradict_each_other_are_refused(folder):
@@ -167,6 +155,7 @@ def wait_for_rows(path, rows):
             time.sleep(0.01)
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
 def test_a_stopped_run_says_how_to_go_on_and_goes_on(folder, how):
     spec = slow_spec(folder, 0.06)
@@ -192,7 +181,7 @@ def test_a_stopped_run_says_how_to_go_on_and_goes_on(folder, how):
 
 def test_a_terminal_shows_what_is_running_and_how_long_it_will_take(folder):
     ours, theirs = pty.openpty()
-    driver = launched("run", slow_spec(folder, 0.06), "--workers", 0, stdout=theirs, stderr=theirs)
+    driver = launched("run", slow_spec(folder, 0.03), "--workers", 0, stdout=theirs, stderr=theirs)
     os.close(theirs)
     shown = b""
     while True:
@@ -209,6 +198,7 @@ def test_a_terminal_shows_what_is_running_and_how_long_it_will_take(folder):
     assert "ran 24 tasks" in text
 
 
+@pytest.mark.cluster
 def test_status_sees_a_running_benchmark(folder):
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     driver = launched("run", slow_spec(folder, 0.1), "--workers", 1, **quiet)

@@ -7,7 +7,7 @@ import pytest
 from optuna.trial import FixedTrial
 from sklearn.datasets import load_wine
 
-from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
+from cocoloss import CoCoClassifier, CrossEntropyClassifier
 from cocoloss.benchmark import accuracy, study
 from cocoloss.benchmark.evaluation import balanced_accuracy_of
 from cocoloss.benchmark.study import Study, tune_classifier
@@ -74,26 +74,14 @@ def test_the_embedding_has_room_for_the_simplex(n_classes, bounds):
     assert asked["embedding_dim"] == (*bounds, True)
 
 
-@pytest.mark.parametrize("n_samples", [2, 3, 31, 32, 63, 64, 450, 1023, 1024, 1025, 90_000])
+@pytest.mark.parametrize("n_samples", [2, 3, 31, 32, 450, 1023, 1024, 90_000])
 def test_the_largest_batch_is_at_most_half_the_rows(n_samples):
     exponent = min(math.floor(math.log2(n_samples / 2)), 9)
-    assert study.largest_batch(n_samples, 9) == exponent
     _, asked = ask(study.suggest_network, n_samples, 20, 3)
     assert asked["log2_batch_size"] == (min(4, exponent), exponent, False)
 
 
-def test_the_units_are_four_to_1024_whatever_the_table():
-    assert {study.unit_exponents(d) for d in range(1, 3000)} == {(2, 10)}
-
-
-def test_cross_entropy_has_no_embedding_to_choose():
-    params, asked = ask(study.suggest_network, 900, 20, 3, embedding=False)
-    assert "embedding_dim" not in params
-    assert "embedding_dim" not in asked
-    CrossEntropyClassifier(**params)
-
-
-def test_no_dropout_is_no_dropout():
+def test_without_dropout_or_embedding_they_are_not_chosen():
     point = {
         "hidden_layers": 1,
         "log2_units": 2,
@@ -101,23 +89,20 @@ def test_no_dropout_is_no_dropout():
         "learning_rate": 1e-3,
         "weight_decay": 1e-3,
         "use_dropout": False,
-        "embedding_dim": 4,
     }
-    assert "dropout" not in study.suggest_network(FixedTrial(point), 900, 20, 3)
+    params = study.suggest_network(FixedTrial(point), 900, 20, 3, embedding=False)
+    assert not {"dropout", "embedding_dim"} & set(params)
+    CrossEntropyClassifier(**params)
 
 
-def test_the_svm_space_is_the_printed_one():
+def test_the_spaces_of_svm_and_forest_are_the_printed_ones():
     _, asked = ask(study.suggest_svm, 900, 20, 3)
     assert asked == {"C": (1e-3, 1e5, True), "gamma_times_d": (1 / 256, 4096, True)}
-
-
-def test_the_forest_looks_at_one_to_all_columns():
     params, asked = ask(study.suggest_forest, 900, 20, 3)
     assert asked == {"max_features": (1, 20, False)}
     assert params == {"feature_share": 1.0}
-    assert study.suggest_forest(FixedTrial({"max_features": 5}), 900, 20, 3) == {
-        "feature_share": 0.25
-    }
+    five = study.suggest_forest(FixedTrial({"max_features": 5}), 900, 20, 3)
+    assert five == {"feature_share": 0.25}
 
 
 @pytest.mark.parametrize("n_samples", [40, 500, 100_000])
@@ -126,14 +111,9 @@ def test_the_default_is_a_point_of_the_default_space(n_samples, n_classes):
     point = study.default_point({}, n_samples=n_samples, n_classes=n_classes)
     params = study.suggest_default(FixedTrial(point), n_samples, 7, n_classes)
     default = CoCoClassifier().get_params()
-    assert params["hidden_layer_sizes"] == default["hidden_layer_sizes"]
-    assert params["batch_size"] == min(
-        default["batch_size"], 2 ** study.largest_batch(n_samples, 8)
-    )
-    assert params["learning_rate_init"] == default["learning_rate_init"]
-    assert params["weight_decay"] == default["weight_decay"]
-    assert params["dropout"] == default["dropout"]
-    assert params["embedding_dim"] == max(8, n_classes)
+    batch_size = min(default["batch_size"], 2 ** study.largest_batch(n_samples, 8))
+    own = {"batch_size": batch_size, "embedding_dim": max(8, n_classes)}
+    assert params == {name: default[name] for name in params} | own
 
 
 def test_a_classifier_outside_the_default_space_is_brought_to_its_edge():
@@ -195,7 +175,7 @@ def test_the_name_seeds_the_suggestions():
     assert points_of(Study("a", space), 15) != points_of(Study("b", space), 15)
 
 
-@pytest.mark.parametrize("stop", [1, 5, 11, 14])
+@pytest.mark.parametrize("stop", [1, 11])
 def test_goes_on_after_a_stop_as_if_there_had_been_none(stop):
     undisturbed = points_of(Study("a", space), 16)
     again = Study("a", space)
@@ -242,8 +222,8 @@ def test_where_a_trial_failed_says_nothing_of_where_to_go():
     def fail_at(point):
         return lambda study, trial: study.tell(trial.number, point, None)
 
-    for name in (f"study {n}" for n in range(5)):
-        here, there = fail_at({"x": 0.3, "kind": "a"}), fail_at({"x": -0.9, "kind": "b", "y": 5})
+    here, there = fail_at({"x": 0.3, "kind": "a"}), fail_at({"x": -0.9, "kind": "b", "y": 5})
+    for name in (f"study {n}" for n in range(3)):
         assert ask_after_four(name, here) == ask_after_four(name, there)
 
 
@@ -258,23 +238,17 @@ def test_a_stored_point_counts_instead_of_the_one_that_was_asked_for():
 
 
 @pytest.mark.parametrize("bad", [None, float("nan"), float("inf")])
-def test_failed_trials_are_no_best_trials(bad):
+def test_failed_trials_are_no_best_trials_and_of_equal_scores_the_first_is_best(bad):
     study = Study("a", space)
     trial = study.ask()
     study.tell(trial.number, trial.point, bad)
     assert (study.n_told, study.n_scored) == (1, 0)
     with pytest.raises(CoCoError, match="none of the 1 trials of study 'a' has a score"):
         _ = study.best
-    points_of(study, 12)
-    assert study.best.number > 0
-
-
-def test_of_equal_scores_the_first_is_best():
-    study = Study("a", space)
     for _ in range(3):
         trial = study.ask()
         study.tell(trial.number, trial.point, 0.5)
-    assert study.best.number == 0
+    assert study.best.number == 1
 
 
 def test_the_first_point_can_be_given():
@@ -316,39 +290,22 @@ def test_the_first_trial_is_the_classifier_as_it_is(table):
     assert tuned.best_score == scores["test_score"].mean()
 
 
-def test_the_best_trial_wins_and_everyone_is_told(table):
-    told = []
-    tuned = tune_classifier(
-        CoCoClassifier(**QUICK), *table, n_trials=4, on_trial=lambda *args: told.append(args)
-    )
-    scores = [trial["score"] for trial in tuned.trials]
-    assert [(number, score) for number, score, _ in told] == list(enumerate(scores))
-    assert [best for *_, best in told] == np.maximum.accumulate(scores).tolist()
-    assert tuned.best_score == max(scores)
-    assert tuned.best_params == tuned.trials[int(np.argmax(scores))]["params"]
-    CoCoClassifier(**QUICK).set_params(**tuned.best_params)
-
-
 def test_the_same_seed_gives_the_same_trials(table):
     first, again, other = (
-        tune_classifier(CoCoClassifier(**QUICK), *table, n_trials=3, random_state=seed)
+        tune_classifier(CoCoClassifier(**QUICK), *table, n_trials=2, random_state=seed)
         for seed in (1, 1, 2)
     )
     assert first == again
     assert first.trials[1]["params"] != other.trials[1]["params"]
 
 
-def test_cross_entropy_keeps_its_layers(table):
-    tuned = tune_classifier(CrossEntropyClassifier(**QUICK), *table, n_trials=2)
-    assert "embedding_dim" not in tuned.trials[1]["params"]
-
-
-def test_rare_classes_and_texts_are_no_obstacle():
+def test_rare_classes_and_texts_are_no_obstacle_and_cross_entropy_keeps_its_layers():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.normal(size=40), "b": rng.choice(["u", "v"], 40)})
     y = ["rare"] + ["x", "y", "y"] * 13
-    tuned = tune_classifier(DotRegressionClassifier(**QUICK), X, y, n_trials=2, cv=3)
+    tuned = tune_classifier(CrossEntropyClassifier(**QUICK), X, y, n_trials=2, cv=3)
     assert 0 < tuned.best_score < 1
+    assert "embedding_dim" not in tuned.trials[1]["params"]
 
 
 @pytest.mark.parametrize(("n_trials", "cv", "name"), [(0, 3, "n_trials"), (2, 1, "cv")])
@@ -362,13 +319,13 @@ class Touchy(CoCoClassifier):
 
     likes: set = set()  # noqa: RUF012 - of all copies
 
-    def _make_loss(self, n_classes, embedding_dim, seed):
+    def make_objective(self):
         if self.batch_size not in self.likes:
             raise CoCoError("diverged")
-        return super()._make_loss(n_classes, embedding_dim, seed)
+        return super().make_objective()
 
 
-def test_a_trial_that_fails_is_not_the_end(table, monkeypatch):
+def test_the_best_trial_wins_everyone_is_told_and_one_that_fails_is_not_the_end(table, monkeypatch):
     monkeypatch.setattr(Touchy, "likes", {64})
     told = []
     tuned = tune_classifier(
@@ -377,7 +334,10 @@ def test_a_trial_that_fails_is_not_the_end(table, monkeypatch):
     scores = [trial["score"] for trial in tuned.trials]
     assert np.isnan(scores).any()
     assert tuned.best_score == np.nanmax(scores)
+    assert tuned.best_params == tuned.trials[int(np.nanargmax(scores))]["params"]
+    assert [number for number, *_ in told] == [0, 1, 2, 3]
     assert [best for *_, best in told] == np.fmax.accumulate(scores).tolist()
+    CoCoClassifier(**QUICK).set_params(**tuned.best_params)
 
 
 def test_a_first_trial_that_fails_is_the_end(table, monkeypatch):

@@ -9,7 +9,9 @@ import textwrap
 import time
 from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from bench_helpers import (
     CountedTables,
@@ -55,7 +57,7 @@ def test_workers_that_die_hang_or_fail_cost_their_tasks_and_nothing_else(
     monkeypatch.setattr(workers, "GRACE", 0.5)
     misfits = ("breaks", "kills-once", "kills-always", "hangs")
     spec = fake_spec(
-        "good", *misfits, folder=tmp_path, trials=1, outer=2, limits={"seconds_per_task": 1}
+        "good", *misfits, folder=tmp_path, trials=1, outer=2, limits={"seconds_per_task": 4}
     )
     pool = DaskPool(spec, "test", workers=2)
     summary = run_on(pool, spec, store, datasets=["a"])
@@ -69,35 +71,24 @@ def test_workers_that_die_hang_or_fail_cost_their_tasks_and_nothing_else(
     # ... unless the task kills every worker that it gets.
     assert rows["kills-always", "fold", "1"]["error"].startswith("WorkerDied: ")
     assert 3 <= rows["kills-always", "fold", "1"]["attempt"] < 20  # and it gets only some
-    assert rows["hangs", "fold", "1"]["error"].startswith("TooLongError: took longer than 1 s")
+    assert rows["hangs", "fold", "1"]["error"].startswith("TooLongError: took longer than 4 s")
 
 
-def noting_pauses(pool):
-    """Return a list that gets the seconds between two looks of the driver."""
-    pauses, wait, last = [], pool.wait, [time.monotonic()]
-
-    def noting(seconds):
-        pauses.append(time.monotonic() - last[0])
-        last[0] = time.monotonic()
-        return wait(seconds)
-
-    pool.wait = noting
-    return pauses
-
-
-def check_that_a_seized_worker_is_ended(pool, spec, store):
-    pauses = noting_pauses(pool)
-    summary = run_on(pool, spec, store, datasets=["a"])
-    assert summary.ran == {"ok": 21, "failed": 0, "timeout": 1}
-    assert max(pauses) < 10
-    assert summary.seconds < 60  # the call itself would take minutes
-
-
-def test_a_worker_that_can_answer_nobody_is_ended_while_others_work(store, monkeypatch):
+@pytest.mark.parametrize("whose", ["own", "elsewhere"])
+def test_a_worker_that_can_answer_nobody_is_ended_while_others_work(
+    store, monkeypatch, request, whose
+):
     monkeypatch.setattr(workers, "GRACE", 0.5)
-    spec = fake_spec("seizes", "good", trials=9, outer=2, limits={"seconds_per_task": 1})
-    pool = DaskPool(spec, "test", workers=2)
-    check_that_a_seized_worker_is_ended(pool, spec, store)
+    spec = fake_spec("seizes", "good", trials=9, outer=2, limits={"seconds_per_task": 4})
+    if whose == "own":
+        pool = DaskPool(spec, "test", workers=2)
+    else:
+        pool = DaskPool(spec, "test", scheduler=request.getfixturevalue("cluster").address)
+    wait, looks = pool.wait, [time.monotonic()]
+    pool.wait = lambda seconds: looks.append(time.monotonic()) or wait(seconds)
+    summary = run_on(pool, spec, store, datasets=["a"])
+    assert summary.ran == {"ok": 21, "failed": 0, "timeout": 1}  # the call itself takes an hour
+    assert max(np.diff(looks)) < 60  # and the driver does not wait for it
 
 
 def test_a_pool_closes_though_a_worker_can_answer_nobody():
@@ -109,10 +100,8 @@ def test_a_pool_closes_though_a_worker_can_answer_nobody():
     pool.submit(unit.task("fold", 1, {"x": 0.5}), "content of a")
     while not pool.running():
         pool.wait(0.05)
-    time.sleep(0.5)  # it is in the call by now
-    began = time.monotonic()
-    pool.close()
-    assert time.monotonic() - began < 30
+    time.sleep(0.2)  # it is in the call by now
+    pool.close()  # which would take an hour
 
 
 def ended_on(table, spec):
@@ -122,7 +111,7 @@ def ended_on(table, spec):
     try:
         pool.share("content of a", table)
         pool.submit(unit.task("fold", 1, {"x": 0.5}), "content of a")
-        ends = time.monotonic() + 120
+        ends = time.monotonic() + 600
         while time.monotonic() < ends:
             for _, finished in pool.wait(0.1):
                 return finished
@@ -155,9 +144,9 @@ def test_a_task_that_never_began_is_told_from_one_that_killed_its_workers(tmp_pa
     assert "workers died before it began, 1 times: for lack of memory" in ended.result.error
 
 
-def test_a_table_is_sent_once_to_each_worker(store, tmp_path):
+def test_a_table_is_sent_once_to_each_worker(cluster, store, tmp_path):
     spec = fake_spec("one", "two", "three", trials=4)
-    pool = DaskPool(spec, "test", workers=2)
+    pool = DaskPool(spec, "test", scheduler=cluster.address)
     run_on(pool, spec, store, tables=CountedTables(tmp_path))
     unpacked = [path.read_text().split("\n")[:-1] for path in tmp_path.glob("unpacked-*")]
     assert 1 <= len(unpacked) <= 2
@@ -207,36 +196,34 @@ class Processes:
 
 @pytest.fixture
 def by_hand(tmp_path):
+    """A scheduler without workers; a test may do to it what it likes."""
     processes = Processes(tmp_path)
     yield processes
     processes.stop()
 
 
-def test_a_cluster_started_by_hand_gives_the_same_numbers(by_hand, store, tmp_path, monkeypatch):
-    by_hand.start_worker()
-    by_hand.start_worker()
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A scheduler and two workers, of which a nanny starts a new one where one is ended."""
+    processes = Processes(tmp_path_factory.mktemp("cluster"))
+    processes.start_worker()
+    processes.start_worker()
+    yield processes
+    processes.stop()
+
+
+def test_a_cluster_started_by_hand_gives_the_same_numbers(cluster, store, tmp_path, monkeypatch):
     (tmp_path / "own_model.py").write_text("def make():\n    return 'made here'\n")
     spec = fake_spec("good", "marks", folder=tmp_path, trials=4, sleep=0.02)
     spec = spec.changed(own={"mine": "own_model:make"})
     files = [str(tmp_path / "own_model.py")]
-    pool = DaskPool(spec, "test", scheduler=by_hand.address, files=files)
-    pool._client.wait_for_workers(2)  # noqa: SLF001 - else one may have done it all
-    summary = run_on(pool, spec, store)
+    summary = run_on(DaskPool(spec, "test", scheduler=cluster.address, files=files), spec, store)
     assert summary.units == {"ok": 6}
     worked = [path.name for path in tmp_path.glob("worked-*")]
     assert worked  # by one of them or both: who gets which task is for Dask to say
     assert f"worked-{os.getpid()}" not in worked
     monkeypatch.syspath_prepend(str(tmp_path))
     assert numbers(store, spec) == in_this_process(spec, tmp_path)
-
-
-def test_a_nanny_elsewhere_ends_a_worker_that_can_answer_nobody(by_hand, store, monkeypatch):
-    monkeypatch.setattr(workers, "GRACE", 0.5)
-    by_hand.start_worker()
-    by_hand.start_worker()
-    spec = fake_spec("seizes", "good", trials=9, outer=2, limits={"seconds_per_task": 1})
-    pool = DaskPool(spec, "test", scheduler=by_hand.address)
-    check_that_a_seized_worker_is_ended(pool, spec, store)
 
 
 def test_a_scheduler_that_goes_ends_the_run_with_one_line(by_hand, store, tmp_path):
@@ -254,19 +241,19 @@ def test_a_scheduler_that_goes_ends_the_run_with_one_line(by_hand, store, tmp_pa
     assert store.runs()[-1]["state"] == "broken"
 
 
-def test_an_address_without_a_scheduler_is_told(monkeypatch):
-    monkeypatch.setattr(workers, "CONNECT_SECONDS", 1)
-    with pytest.raises(CoCoError, match=r"no Dask scheduler answers at tcp://127.0.0.1:1; start"):
-        DaskPool(fake_spec("good"), "test", scheduler="tcp://127.0.0.1:1")
-
-
-@pytest.mark.parametrize("address", ["nonsense", "http://x"])
-def test_what_is_no_address_is_told_at_once_and_quietly(address, capfd):
-    began = time.monotonic()
-    with pytest.raises(CoCoError, match=f"'{address}' is no address .* like tcp://10.0.0.1:8786"):
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("tcp://127.0.0.1:1", "no Dask scheduler answers at tcp://127.0.0.1:1; start"),
+        ("nonsense", "'nonsense' is no address .* like tcp://10.0.0.1:8786"),
+        ("http://x", "'http://x' is no address .* like tcp://10.0.0.1:8786"),
+    ],
+)
+def test_an_address_without_a_scheduler_is_told_quietly(address, message, capfd, monkeypatch):
+    monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.2)
+    with pytest.raises(CoCoError, match=message):
         DaskPool(fake_spec("good"), "test", scheduler=address)
     gc.collect()  # a client that was dropped would say so now
-    assert time.monotonic() - began < 10  # seconds; to wait for an answer takes fifteen
     assert capfd.readouterr().err == ""
 
 
@@ -276,31 +263,35 @@ def test_without_dask_the_way_out_is_named(monkeypatch):
         DaskPool(fake_spec("good"), "test")
 
 
-class OtherVersion:
-    def run(self, asked):
-        return {"tcp://10.0.0.7:1": replace(asked(), versions={"cocoloss": "0.0.1"})}
+def answering(**versions):
+    """Return a client of one worker that has other versions."""
+
+    def run(asked):
+        here = asked()
+        return {"tcp://10.0.0.7:1": replace(here, versions=here.versions | versions)}
+
+    return SimpleNamespace(run=run)
 
 
-class OtherSource:
-    def run(self, asked):
-        theirs = asked()
-        return {"tcp://10.0.0.7:1": replace(theirs, versions=theirs.versions | {SOURCE: "abc"})}
-
-
-class NothingInstalled:
-    def run(self, asked):
-        raise ModuleNotFoundError("No module named 'cocoloss'")
+def without_cocoloss(asked):
+    raise ModuleNotFoundError("No module named 'cocoloss'")
 
 
 @pytest.mark.parametrize(
     ("client", "message"),
     [
         (
-            OtherVersion(),
+            answering(cocoloss="0.0.1"),
             r"tcp://10\.0\.0\.7:1 has cocoloss 0\.0\.1 .*, here is .*; install",
         ),
-        (OtherSource(), r"\(source abc\), here is .* \(source [0-9a-f]{12}\); install"),
-        (NothingInstalled(), "the workers of here cannot import cocoloss .*; install the same"),
+        (
+            answering(**{SOURCE: "abc"}),
+            r"\(source abc\), here is .* \(source [0-9a-f]{12}\); install",
+        ),
+        (
+            SimpleNamespace(run=without_cocoloss),
+            "the workers of here cannot import cocoloss .*; install the same",
+        ),
     ],
 )
 def test_workers_with_another_version_or_none_are_refused(client, message):
@@ -326,21 +317,17 @@ def test_a_worker_that_comes_later_runs_one_task_at_a_time(by_hand, store, tmp_p
     assert run_on(pool, spec, store).units == {"ok": 4}
 
 
-def endlessly():
-    while True:
-        pass
-
-
 def test_a_limit_waits_for_the_end_of_an_import(tmp_path, monkeypatch):
     (tmp_path / "slow_to_import.py").write_text(
-        "import time\n\nfor _ in range(50):\n    time.sleep(0.01)\ncomplete = True\n"
+        "import time\n\nfor _ in range(30):\n    time.sleep(0.01)\ncomplete = True\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     imported = []
 
     def work():
         imported.append(importlib.import_module("slow_to_import"))
-        endlessly()
+        while True:
+            pass
 
     with pytest.raises(TooLongError):
         Watch(seconds=0.1).call(work)

@@ -14,6 +14,7 @@ from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import TableInfo
 from cocoloss.columns import TablePreprocessor
 from cocoloss.exceptions import CoCoError
+from cocoloss.losses import CoCoLoss, CrossEntropyLoss, DotRegressionLoss
 from play import iris, play, spec_of, table_of, wine
 from synthetic_store import PAPER, fill_convergence, infos_of, make_spec
 
@@ -66,32 +67,46 @@ def test_the_preprocessing_is_not_fitted_on_test_rows(monkeypatch):
     assert fitted_on == [np.asarray(table.X)[fold.train].tolist() for fold in folds]
 
 
-def test_a_term_is_a_pair_of_coco_and_a_sample_of_the_others():
-    for name, terms_of_a_step in {"coco": 8**2, "dr": 8, "ce": 8}.items():
+def test_a_term_is_what_the_losses_say_and_those_that_do_not_fill_a_step_are_not_taken():
+    batch = 8
+    for name, loss in {
+        "coco": CoCoLoss(3),
+        "dr": DotRegressionLoss(3, 2, random_state=0),
+        "ce": CrossEntropyLoss(3, None),
+    }.items():
+        one = loss.n_terms(batch)
         for n_terms in (64, 128, 256, 512, 1024):
-            steps = convergence.steps_within(n_terms, 8, pairwise=convergence.PAIRWISE[name])
-            assert steps * terms_of_a_step == n_terms
+            steps = convergence.steps_within(n_terms, batch, pairwise=convergence.PAIRWISE[name])
+            assert steps * one == n_terms
+    assert convergence.steps_within(63, batch, pairwise=True) == 0
+    assert convergence.steps_within(130, batch, pairwise=True) == 2
 
 
-def test_terms_that_do_not_fill_a_step_are_not_taken():
-    assert convergence.steps_within(63, 8, pairwise=True) == 0
-    assert convergence.steps_within(130, 8, pairwise=True) == 2
+@pytest.fixture(scope="module")
+def results():
+    """Results of every model on iris, by name."""
+    return {name: result_of(name, iris()) for name in ("coco", "dr", "ce")}
 
 
-def test_the_printed_counts_are_the_default():
-    result = result_of("coco", iris())
-    assert result.extra == {"n_terms": [64, 128, 256, 512, 1024], "steps": [1, 2, 4, 8, 16]}
-    assert result_of("dr", iris()).extra["steps"] == [8, 16, 32, 64, 128]
-    assert len(result.rows) == 3 * 5 * 3  # folds, numbers of terms, heads
+def test_the_printed_counts_are_the_default(results):
+    coco = results["coco"]
+    assert coco.extra == {"n_terms": [64, 128, 256, 512, 1024], "steps": [1, 2, 4, 8, 16]}
+    assert results["dr"].extra["steps"] == [8, 16, 32, 64, 128]
+    assert len(coco.rows) == 3 * 5 * 3  # folds, numbers of terms, heads
 
 
-def test_coco_classifies_by_gaussians_and_the_others_by_what_they_have_learnt():
-    coco, dr, ce = (result_of(name, iris()) for name in ("coco", "dr", "ce"))
+def test_the_same_spec_gives_the_same_rows(results):
+    assert result_of("ce", iris()).rows == results["ce"].rows
+    assert result_of("ce", iris(), folds={"outer": 3, "seed": 1}).rows != results["ce"].rows
+
+
+def test_coco_classifies_by_gaussians_and_the_others_by_what_they_have_learnt(results):
+    coco = results["coco"]
     assert curve(coco, "paper") == curve(coco, "gaussian")
     assert curve(coco, "gaussian")[0] > 0.85
     assert curve(coco, "centroid")[0] > 0.75
-    assert curve(dr, "paper") != curve(dr, "gaussian")
-    assert curve(ce, "paper") != curve(ce, "gaussian")
+    for name in ("dr", "ce"):
+        assert curve(results[name], "paper") != curve(results[name], "gaussian")
 
 
 def test_before_the_first_step_all_losses_are_alike_under_one_head():
@@ -100,12 +115,6 @@ def test_before_the_first_step_all_losses_are_alike_under_one_head():
     for head in ("gaussian", "centroid"):
         assert len({tuple(curve(result, head)) for result in results}) == 1
     assert len({tuple(curve(result, "paper")) for result in results}) > 1
-
-
-def test_the_same_spec_gives_the_same_rows():
-    assert result_of("ce", wine()).rows == result_of("ce", wine()).rows
-    other = result_of("ce", wine(), folds={"outer": 3, "seed": 1})
-    assert other.rows != result_of("ce", wine()).rows
 
 
 def test_networks_learn_if_they_may():
@@ -117,20 +126,16 @@ def test_networks_learn_if_they_may():
 
 
 def test_imbalance_makes_coco_the_balanced_loss(monkeypatch):
-    given = []
-    original = convergence._weights  # noqa: SLF001
+    given, original = [], convergence._weights  # noqa: SLF001
     monkeypatch.setattr(
         convergence, "_weights", lambda *args: given.append(original(*args)) or given[-1]
     )
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.array([0] * 45 + [1] * 15)
-    result_of("coco", table_of(X, y))
-    result_of("coco", table_of(X, np.arange(60) % 2))
-    result_of("ce", table_of(X, y))
-    weights, even, of_ce = given
-    assert even is None
-    assert of_ce is None
-    rare, frequent = weights[0].max(), weights[0].min()
-    assert rare / frequent == pytest.approx(np.sqrt(3), rel=1e-3)
+    for name, labels in (("coco", y), ("coco", np.arange(60) % 2), ("ce", y)):
+        result_of(name, table_of(X, labels))
+    weights, *others = given
+    assert others == [None, None]
+    assert weights[0].max() / weights[0].min() == pytest.approx(np.sqrt(3), rel=1e-3)
 
 
 def test_folds_of_different_width_and_classes_are_survived():
@@ -142,44 +147,40 @@ def test_folds_of_different_width_and_classes_are_survived():
         assert {row["fold"] for row in rows} == {0, 1, 2}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_wrong_options_and_models_are_named():
+    for options, message in (
         ({"n_term": [64]}, "unknown key options.n_term; did you mean 'n_terms'?"),
         ({"n_terms": 64}, "options.n_terms must be a list"),
         ({"n_terms": []}, "options.n_terms must be a list"),
         ({"n_terms": [64, -1]}, "each of options.n_terms must be at least 0"),
         ({"batch_size": 0}, "options.batch_size must be at least 1"),
         ({"learning_rate": 0}, "options.learning_rate must be a positive number"),
-    ],
-)
-def test_wrong_options_are_named(options, message):
-    with pytest.raises(CoCoError, match=message):
-        convergence.check_options(options)
-
-
-def test_other_models_have_no_terms_to_count():
+    ):
+        with pytest.raises(CoCoError, match=message):
+            convergence.check_options(options)
     with pytest.raises(CoCoError, match="are coco, dr, ce, not 'rf'"):
         convergence.plan(spec_of("convergence", ["rf"]), [TableInfo("iris", 150, 4, 3, "")])
 
 
-def test_convergence_means_are_over_datasets_that_have_all(tmp_path):
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory):
     spec = make_spec("convergence", models=["ce", "coco", "dr"])
-    with Store(tmp_path / "s.sqlite") as store:
+    with Store(tmp_path_factory.mktemp("store") / "s.sqlite") as store:
         fill_convergence(store, spec, infos_of(6), n_terms=(64, 256))
-        (findings,) = read_findings(store)
+        return read_findings(store)[0]
+
+
+def test_convergence_means_are_over_datasets_that_have_all(findings):
     rows = findings.rows
     lacking = rows[~((rows["dataset"] == "table-05") & (rows["model"] == "ce"))]
     analysis = convergence.analyse(replace(findings, rows=lacking))
     assert analysis.models == ("coco", "dr", "ce")
     assert analysis.heads == ("paper", "gaussian", "centroid")
-    chosen = rows[(rows["head"] == "gaussian") & (rows["n_terms"] == 64) & (rows["model"] == "dr")]
-    expected = (
-        chosen[chosen["dataset"] != "table-05"].groupby("dataset")["balanced_accuracy"].mean()
-    )
-    means = analysis.means.set_index(["head", "model", "n_terms"])
-    assert means.loc[("gaussian", "dr", 64), "balanced_accuracy"] == pytest.approx(expected.mean())
-    assert means.loc[("gaussian", "dr", 64), "n_datasets"] == 5
+    chosen = rows.query("head == 'gaussian' and n_terms == 64 and model == 'dr'")
+    expected = chosen[chosen["dataset"] != "table-05"].groupby("dataset")["balanced_accuracy"]
+    found = analysis.means.set_index(["head", "model", "n_terms"]).loc["gaussian", "dr", 64]
+    assert found["balanced_accuracy"] == pytest.approx(expected.mean().mean())
+    assert found["n_datasets"] == 5
     ranking = analysis.rankings["paper", 64]
     assert isinstance(ranking, Ranking)
     assert ranking.printed is convergence.printed.CONVERGENCE[64]
@@ -187,23 +188,19 @@ def test_convergence_means_are_over_datasets_that_have_all(tmp_path):
     assert analysis.rankings["gaussian", 64].printed is None
 
 
-def test_convergence_grids_show_means_and_ranks_both_ways(tmp_path):
-    spec = make_spec("convergence", models=["ce", "coco", "dr"])
-    with Store(tmp_path / "curves.sqlite") as store:
-        fill_convergence(store, spec, infos_of(6), n_terms=(64, 256))
-        (findings,) = read_findings(store)
+def test_convergence_grids_show_means_and_ranks_both_ways(findings):
     analysis = convergence.analyse(findings)
-    rows = findings.rows[(findings.rows["head"] == "centroid") & (findings.rows["n_terms"] == 256)]
+    rows = findings.rows.query("head == 'centroid' and n_terms == 256")
     scores = rows.groupby(["dataset", "model"])["balanced_accuracy"].mean().unstack()
 
-    means = {row[0].text: row[2].value for row in convergence.mean_grid(analysis, "centroid").rows}
+    def shown(grid):
+        return {row[0].text: row[2].value for row in grid.rows}
+
+    means = shown(convergence.mean_grid(analysis, "centroid"))
     assert means == pytest.approx(scores.mean().to_dict())
-    ranks = scores.rank(axis=1, ascending=False).mean()
-    shown = {
-        row[0].text: row[2].value
-        for row in convergence.rank_grid(analysis, "centroid", by_mean=True).rows
-    }
-    assert {m: shown[m] for m in ranks.index} == pytest.approx(ranks.to_dict())
-    folds = {row[0].text: row[2].value for row in convergence.rank_grid(analysis, "centroid").rows}
+    expected = scores.rank(axis=1, ascending=False).mean()
+    ranks = shown(convergence.rank_grid(analysis, "centroid", by_mean=True))
+    assert {model: ranks[model] for model in expected.index} == pytest.approx(expected.to_dict())
+    folds = shown(convergence.rank_grid(analysis, "centroid"))
     ranking = analysis.rankings["centroid", 256]
     assert folds["coco"] == ranking.comparison.average_ranks["coco"]

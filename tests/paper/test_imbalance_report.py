@@ -57,25 +57,23 @@ def open_blocks(blocks):
 
 
 def test_test_rows_come_first_then_priors_and_what_is_secondary_folds(gains):
+    trend = ["Improvement over class ratio", "The trend, beside the printed one"]
     blocks = gain_blocks(list(gains.values()), "x")
     shown = [b.title for b in open_blocks(blocks) if isinstance(b, Grid | Picture)]
     assert shown == [
-        "Improvement over class ratio",
-        "The trend, beside the printed one",
+        *trend,
         "Slopes by weight: balanced accuracy",
         "Gains by class ratio: balanced accuracy",
         "Gains by class ratio: balanced accuracy under uniform priors",
     ]
     uniform, inner = [block for block in blocks if isinstance(block, Folded)]
     assert [block.title for block in uniform.blocks] == [
-        "Improvement over class ratio",
-        "The trend, beside the printed one",
+        *trend,
         "Slopes by weight: balanced accuracy under uniform priors",
     ]
     assert "optimistic by selection" in inner.title
     assert [block.title for block in inner.blocks] == [
-        "Improvement over class ratio",
-        "The trend, beside the printed one",
+        *trend,
         "Slopes by weight: score of the tuning",
         "Gains by class ratio: score of the tuning",
     ]
