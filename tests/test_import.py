@@ -50,3 +50,11 @@ def test_their_names_are_there_all_the_same(package):
         assert getattr(module, name) is not None
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'Heads'"):
         module.Heads  # noqa: B018
+
+
+@pytest.mark.parametrize(("earlier", "now"), [("data", "tables"), ("preprocessing", "columns")])
+def test_stages_are_found_under_their_earlier_names(earlier, now):
+    old, new = (importlib.import_module(f"cocoloss.{name}") for name in (earlier, now))
+    assert set(new.__all__) <= set(old.__all__)
+    assert all(getattr(old, name) is getattr(new, name) for name in new.__all__)
+    assert all(hasattr(old, name) for name in old.__all__)

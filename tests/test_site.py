@@ -20,7 +20,7 @@ pytestmark = pytest.mark.docs
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
-HIDDEN = ("__main__", "cli")  # the command has a page of its own
+HIDDEN = ("__main__", "cli", "data", "preprocessing")  # a page of its own; earlier names
 PARTS = [
     part.name
     for part in pkgutil.iter_modules(cocoloss.__path__)
