@@ -22,7 +22,8 @@ demo: install ## compare five models on two data sets and write a page about eac
 	$(BIN)/cocoloss demo
 
 test: install ## run every test: the package, its docstrings, the README and the docs
-	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal src tests
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile README.md docs # a page is read from top to bottom
 
 check: install ## ruff, formatting, mypy --strict and the layer test
 	$(BIN)/ruff check .

@@ -197,7 +197,7 @@ def test_two_walks_through_a_unit_are_not_mixed(where, tmp_path, elsewhere):
 
 
 def test_a_merge_that_is_broken_off_changes_nothing_and_can_be_done_again(
-    where, tmp_path, elsewhere, monkeypatch
+    where, tmp_path, monkeypatch
 ):
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -205,8 +205,9 @@ def test_a_merge_that_is_broken_off_changes_nothing_and_can_be_done_again(
     def everything(store):
         return list(store.rows()), store.planned(), store.runs()
 
+    mended = tmp_path / "mended.sqlite"
     spec = fake_spec("good", "breaks", folder=tmp_path)
-    with Store(where) as store, Store(elsewhere) as other:
+    with Store(where) as store, Store(mended) as other:
         run_fake(spec, store)
         (tmp_path / "mended").touch()
         run_fake(spec, other)
@@ -214,9 +215,9 @@ def test_a_merge_that_is_broken_off_changes_nothing_and_can_be_done_again(
         with monkeypatch.context() as power:
             power.setattr("cocoloss.benchmark.export.mark_current", interrupt)
             with pytest.raises(KeyboardInterrupt):
-                merge(store, elsewhere)
+                merge(store, mended)
         assert everything(store) == before
-        merge(store, elsewhere)
+        merge(store, mended)
         assert status_of(store)[0]["units"] == {"ok": 4, "failed": 0, "open": 0}
 
 

@@ -539,7 +539,7 @@ def changed(state, where, value):
         (["model", "heads", 0, "kind"], lambda _: "CoCoClassifier", "kind of a head"),
         (["model", "heads", 0, "means"], None, "head"),
         (["model", "heads", 0, "means"], lambda m: m[:, :3], "head"),
-        (["model", "heads", 0, "precisions_cholesky"], lambda p: p * np.nan, "not finite"),
+        (["model", "heads", 0, "precisions_cholesky"], lambda p: p * np.nan, "must be finite"),
         (["model", "heads", 1], None, "not one head for each network"),
         (["model", "heads"], lambda heads: [heads[0], heads[0] | {"kind": "linear"}], "head"),
         (["model", "encoder", "kind"], lambda _: "FloatEncoder", "header|fit"),
