@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cocoloss._checks import check_option
+from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
     from cocoloss.heads import ReadoutHead
@@ -34,14 +35,15 @@ class Objective(ABC):
     normalize : bool
         What ``normalize="auto"`` means: whether embeddings are divided by their norm.
     head : str
-        What ``head="auto"`` means. "readout" reads the classes off the outputs.
+        What ``head="auto"`` means. "readout" reads the classes off the outputs, by the head that
+        :meth:`readout` makes.
     pair_rows : bool
         Whether small batches of many classes are made of pairs of rows of one class.
     """
 
     logits: ClassVar[bool] = False
     normalize: ClassVar[bool] = True
-    head: ClassVar[str] = READOUT
+    head: ClassVar[str] = "gaussian"
 
     pair_rows: bool = False
 
@@ -66,7 +68,10 @@ class Objective(ABC):
         return (n_features, *hidden, q)
 
     def readout(
-        self, loss: Any, learnt_share: NDArray[np.float64], prior: NDArray[np.float64]
+        self,
+        loss: Any,  # noqa: ARG002
+        learnt_share: NDArray[np.float64],  # noqa: ARG002
+        prior: NDArray[np.float64],  # noqa: ARG002
     ) -> "ReadoutHead":
         """Return the unfitted head that reads the classes off the outputs, if there is one.
 
@@ -79,7 +84,10 @@ class Objective(ABC):
         prior : array of shape (C,)
             Under which to predict.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no prototypes")
+        raise CoCoError(
+            f"head is 'readout', but {type(self).__name__} has no method readout that makes one; "
+            f"write it, or choose another head"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +107,6 @@ class CoCo(Objective):
     pair_rows : bool, default=True
         The loss learns collapse from pairs of one class.
     """
-
-    head: ClassVar[str] = "gaussian"
 
     pair_rows: bool = True
     balance: str | float = "auto"
@@ -144,6 +150,7 @@ class DotRegression(Objective):
     # NOTE[PAPER]: the loss as printed leaves the norm free, so that with three classes or more it
     # can vanish where another vertex is nearer. normalize=False is as printed.
     normalize: ClassVar[bool] = True
+    head: ClassVar[str] = READOUT
 
     def make_loss(self, n_classes: int, embedding_dim: int, seed: int) -> Any:
         """Return the loss of so many classes, on outputs of so many dimensions."""
@@ -169,6 +176,7 @@ class CrossEntropy(Objective):
     # NOTE[PAPER]: the features of cross-entropy are those of the last hidden layer.
     logits: ClassVar[bool] = True
     normalize: ClassVar[bool] = False
+    head: ClassVar[str] = READOUT
 
     def make_loss(self, n_classes: int, embedding_dim: int, seed: int) -> Any:  # noqa: ARG002
         """Return the loss of so many classes, on their logits."""
