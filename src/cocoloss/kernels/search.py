@@ -1,0 +1,225 @@
+"""Which kernels, widths, ridges and metrics: each is tried, and leave-one-out decides.
+
+A search gives a recipe, and what it has fitted; the recipe can be fitted to other rows, such as
+those of a fold, metric included. Knows target points and a loss, not what they stand for.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cocoloss.kernels.exact import Solution, coefficients, solve
+from cocoloss.kernels.kernel import KERNELS, Kernel, distances, in_metric, unit_distance
+from cocoloss.kernels.machine import KernelMachine
+from cocoloss.kernels.metric import learnt_metric
+
+# Kinds and widths that are tried: gamma times the typical distance.
+GRID = (
+    ("rbf", 0.25),
+    ("rbf", 1.0),
+    ("laplace", 0.05),
+    ("laplace", 0.3),
+    ("laplace-l1", 0.7),
+    ("laplace-l1", 3.0),
+)
+RIDGES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+FIRST_RIDGE = 4  # where the walk over the ridges begins
+ROUNDS = 2  # how often the metric is learnt anew
+MOST_MEMBERS = 4
+CLOSE = 1.1, 0.005  # a member's loss is at most so many times the best one's, and so much more
+
+Loss = Callable[[Solution], float]
+"""Judges a solution by what it says of rows that are left out."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One kernel, to be fitted to any rows."""
+
+    kind: str
+    width: float  # gamma times the typical distance of the rows
+    ridge: float
+    round: int  # the metric that it uses: 0 is that of the columns as they are
+    loss: float = np.inf  # when it was chosen
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All settings of a machine: how its metrics are learnt, and what is averaged."""
+
+    path: tuple[Setting, ...]  # that of round r, from which the metric of round r + 1 is learnt
+    members: tuple[Setting, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A setting fitted to rows."""
+
+    setting: Setting
+    kernel: Kernel
+    alpha: NDArray[Any]  # (n, q)
+    solution: Solution | None = None  # with what leave-one-out needs, if it was asked for
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """Rows in one metric, with the distances that kernels share."""
+
+    X: NDArray[np.float32]  # (n, d), as they are
+    metric: NDArray[np.float32]  # (d,)
+    seen: dict[str, tuple[NDArray[np.float32], float]]  # distances, and the typical one, by kind
+
+    def distances(self, kind: str) -> tuple[NDArray[np.float32], float]:
+        """Return the distances that a kind of kernel sees, (n, n), and the typical one."""
+        distance = KERNELS[kind].distance
+        if distance not in self.seen:
+            D = distances(distance, in_metric(self.X, self.metric))
+            self.seen[distance] = D, unit_distance(distance, D)
+        return self.seen[distance]
+
+    def kernel(self, kind: str, width: float) -> tuple[Kernel, NDArray[np.float32]]:
+        """Return the kernel whose width is relative to these rows, and its matrix of them."""
+        D, unit = self.distances(kind)
+        kernel = Kernel(kind, width / unit, self.metric)
+        return kernel, kernel.of(D.copy())
+
+    def next(self, learner: Member) -> "Round":
+        """Return the rows in the metric that is learnt from a function in this one."""
+        D, _ = self.distances(learner.kernel.kind)
+        return start_round(self.X, learnt_metric(learner.kernel, self.X, learner.alpha, D))
+
+
+def start_round(X: NDArray[np.float32], metric: NDArray[np.float32] | None = None) -> Round:
+    """Return rows in a metric, by default that of the columns as they are."""
+    if metric is None:
+        metric = np.ones(X.shape[1], dtype=np.float32)
+    return Round(X, metric, {})
+
+
+def search(
+    X: NDArray[np.float32],
+    V: NDArray[Any],
+    weights: NDArray[Any],
+    loss: Loss,
+    *,
+    grid: Iterable[tuple[str, float]] = GRID,
+    rounds: int = ROUNDS,
+) -> tuple[Recipe, list[Member]]:
+    """Try every kernel in every metric, and return the best few, which are to be averaged.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Rows.
+    V : array of shape (n, q)
+        Target points.
+    weights : array of shape (n,)
+        What rows weigh, positive.
+    loss : function
+        Judges a solution, by leave-one-out.
+    grid : iterable of (kind, width)
+        What is tried.
+    rounds : int
+        How often the metric is learnt anew.
+    """
+    here, found, path = start_round(X), [], []
+    for r in range(rounds + 1):
+        tried, ridge = [], FIRST_RIDGE
+        for kind, width in grid:
+            member, ridge = _best_ridge(here, kind, width, r, V, weights, loss, ridge)
+            tried.append(member)
+        found += tried
+        smooth = [member for member in tried if KERNELS[member.setting.kind].slope is not None]
+        if r == rounds or not smooth:
+            break
+        learner = min(smooth, key=lambda member: member.setting.loss)
+        path.append(learner.setting)
+        here = here.next(learner)
+    members = _best_few(found)
+    last = max(member.setting.round for member in members)
+    return Recipe(tuple(path[:last]), tuple(member.setting for member in members)), members
+
+
+def _best_ridge(
+    here: Round,
+    kind: str,
+    width: float,
+    r: int,
+    V: NDArray[Any],
+    weights: NDArray[Any],
+    loss: Loss,
+    start: int,
+) -> tuple[Member, int]:
+    """Walk downhill over the ridges, from where the kernel before ended."""
+    kernel, K = here.kernel(kind, width)
+    tried: dict[int, Member] = {}
+
+    def loss_at(i: int) -> float:
+        if not 0 <= i < len(RIDGES):
+            return np.inf
+        if i not in tried:
+            solution = solve(K, V, weights, RIDGES[i])
+            setting = Setting(kind, width, RIDGES[i], r, loss(solution))
+            tried[i] = Member(setting, kernel, solution.alpha, solution)
+        return tried[i].setting.loss
+
+    i = start
+    step = -1 if loss_at(i - 1) < loss_at(i) else 1
+    while loss_at(i + step) < loss_at(i):
+        i += step
+    return tried[i], i
+
+
+def _best_few(found: Sequence[Member]) -> list[Member]:
+    """Return the best, and those nearly as good that differ in kernel or metric."""
+    ranked = sorted(found, key=lambda member: member.setting.loss)
+    times, more = CLOSE
+    limit = ranked[0].setting.loss * times + more
+    chosen: dict[tuple[str, int], Member] = {}
+    for member in ranked:
+        if len(chosen) < MOST_MEMBERS and member.setting.loss <= limit:
+            chosen.setdefault((member.setting.kind, member.setting.round), member)
+    return list(chosen.values())
+
+
+def fit_recipe(
+    recipe: Recipe, X: NDArray[np.float32], V: NDArray[Any], weights: NDArray[Any]
+) -> list[Member]:
+    """Fit the members of a recipe to rows; the metric is learnt from these rows, round by round."""
+    fitted: dict[Setting, Member] = {}
+    for r, here in enumerate(_rounds(recipe, X, V, weights, fitted)):
+        for setting in recipe.members:
+            if setting.round == r and setting not in fitted:
+                fitted[setting] = _fitted(here, setting, V, weights)
+    return [fitted[setting] for setting in recipe.members]
+
+
+def _rounds(
+    recipe: Recipe,
+    X: NDArray[np.float32],
+    V: NDArray[Any],
+    weights: NDArray[Any],
+    fitted: dict[Setting, Member],
+) -> Iterator[Round]:
+    """Yield the rows in each metric of a recipe; what learns the next one is kept as fitted."""
+    here = start_round(X)
+    for learner in recipe.path:
+        fitted[learner] = _fitted(here, learner, V, weights)
+        yield here
+        here = here.next(fitted[learner])
+    yield here
+
+
+def _fitted(here: Round, setting: Setting, V: NDArray[Any], weights: NDArray[Any]) -> Member:
+    kernel, K = here.kernel(setting.kind, setting.width)
+    return Member(setting, kernel, coefficients(K, V, weights, setting.ridge))
+
+
+def machine_of(X: NDArray[np.float32], members: Sequence[Member]) -> KernelMachine:
+    """Return the mean of fitted members as a function of rows."""
+    alphas = np.stack([member.alpha for member in members]) / len(members)
+    kernels = tuple(member.kernel for member in members)
+    return KernelMachine(X, kernels, alphas.astype(np.float32))

@@ -1,0 +1,173 @@
+"""What a search finds, that a recipe can be fitted anew, and landmarks and leaves beside it."""
+
+import numpy as np
+import pytest
+
+from cocoloss.kernels import (
+    Kernel,
+    KernelMachine,
+    LandmarkPath,
+    Landmarks,
+    fit_leaves,
+    fit_recipe,
+    machine_of,
+    search,
+    solve,
+)
+from cocoloss.kernels.leaves import grow, parts
+from cocoloss.kernels.search import Setting
+
+
+def wave(n, seed=0, noise=0.1):
+    """Rows of which two of six columns matter, and two target points' coordinates."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n, 6)).astype(np.float32)
+    V = np.c_[np.sin(4 * X[:, 0]), np.sign(X[:, 1])] + noise * rng.normal(size=(n, 2))
+    return X, V, np.ones(n)
+
+
+def mean_square(V, weights):
+    def loss(solution):
+        return float(np.square(V - solution.leave_one_out(V, weights)).mean())
+
+    return loss
+
+
+@pytest.fixture(scope="module")
+def found():
+    X, V, w = wave(250)
+    return (X, V, w, *search(X, V, w, mean_square(V, w)))
+
+
+def test_a_search_averages_the_best_few_and_finds_the_columns(found):
+    X, V, _, recipe, members = found
+    losses = [setting.loss for setting in recipe.members]
+    assert 1 <= len(members) <= 4
+    assert losses == sorted(losses)
+    assert losses[-1] <= 1.1 * losses[0] + 0.005
+    assert len({(s.kind, s.round) for s in recipe.members}) == len(members)
+    metric = next(m.kernel.metric for m in members if m.setting.round > 0)
+    assert metric[:2].min() > 5 * metric[2:].max()
+    Z, truth, _ = wave(300, seed=1, noise=0.0)
+    error = np.square(machine_of(X, members)(Z) - truth).mean()
+    alone = Kernel("rbf", 0.5, np.ones(6, dtype=np.float32))
+    plain = alone(Z, X) @ solve(alone(X), V, np.ones(250), 0.1).alpha
+    assert error < 0.7 * np.square(plain - truth).mean()
+
+
+def test_a_recipe_fitted_to_the_same_rows_is_what_was_found(found):
+    X, V, w, recipe, members = found
+    again = machine_of(X, fit_recipe(recipe, X, V, w))
+    Z = wave(50, seed=2)[0]
+    np.testing.assert_allclose(again(Z), machine_of(X, members)(Z), atol=2e-3)
+
+
+def test_a_search_says_the_same_twice(found):
+    X, V, w, recipe, _ = found
+    assert search(X, V, w, mean_square(V, w))[0] == recipe
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_row_or_two_are_enough(n):
+    X, V, w = wave(n)
+    _, members = search(X, V, w, mean_square(V, w))
+    assert np.isfinite(machine_of(X, members)(X)).all()
+
+
+def test_constant_columns_do_no_harm():
+    X, V, w = wave(40)
+    X[:, 2:] = 7
+    _, members = search(X, V, w, mean_square(V, w))
+    assert np.isfinite(machine_of(X, members)(X)).all()
+
+
+KERNEL = Kernel("laplace-l1", 0.5, np.ones(6, dtype=np.float32))
+
+
+def test_all_rows_as_landmarks_are_the_exact_solution():
+    X, V, _ = wave(120)
+    w = np.random.default_rng(3).uniform(0.5, 2, size=120)
+    landmarks = Landmarks.of(KERNEL, X)
+    path = LandmarkPath.of(landmarks, landmarks.sums(X, V, w))
+    exact = solve(KERNEL(X).astype(np.float64), V, w, 0.3)
+    np.testing.assert_allclose(path.alpha(0.3), exact.alpha, atol=5e-3)
+    solution = path.solution(X, 0.3)
+    np.testing.assert_allclose(solution.fitted, exact.fitted, atol=1e-3)
+    np.testing.assert_allclose(solution.leverage, exact.leverage, atol=1e-3)
+
+
+def test_sums_over_blocks_are_the_sums_over_all(monkeypatch):
+    X, V, w = wave(500)
+    landmarks = Landmarks.of(KERNEL, X[:50])
+    whole = landmarks.sums(X, V, w)
+    halves = landmarks.sums(X[:123], V[:123], w[:123]) + landmarks.sums(X[123:], V[123:], w[123:])
+    monkeypatch.setattr("cocoloss.kernels.landmarks.BLOCK_NUMBERS", 1000)
+    small = landmarks.sums(X, V, w)
+    for other in (halves, small):
+        np.testing.assert_allclose(other.gram, whole.gram, atol=1e-6)
+        np.testing.assert_allclose(other.cross, whole.cross, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["rbf", "laplace"])
+def test_landmarks_stay_exact_at_small_ridges(kind):
+    """Float32 sums would not: the whitener of a smooth kernel magnifies their rounding."""
+    X, V, w = wave(2000)
+    kernel = Kernel(kind, 0.3, np.ones(6, dtype=np.float32))
+    landmarks = Landmarks.of(kernel, X[:300])
+    path = LandmarkPath.of(landmarks, landmarks.sums(X, V, w))
+    solution = path.solution(X, 1e-3)
+    left_out = solution.leave_one_out(V, w)
+    assert np.square(V - solution.fitted).mean() < np.square(V - left_out).mean() < 0.5
+    machine = KernelMachine(X[:300], (kernel,), solution.alpha[None].astype(np.float32))
+    np.testing.assert_allclose(machine(X), solution.fitted, atol=2e-2)
+
+
+def test_a_tree_puts_every_row_into_one_leaf_of_bounded_size():
+    X, _, _ = wave(1000)
+    X[:, 3] = X[:, 3] > 0.9  # a column whose median tells nothing apart
+    root = grow(X, np.ones(6, dtype=np.float32), 120, np.random.default_rng(0))
+    found = parts(root, X)
+    assert sorted(np.concatenate([rows for _, rows in found])) == list(range(1000))
+    assert max(len(rows) for _, rows in found) <= 120
+    assert sorted(leaf for leaf, _ in found) == list(range(len(found)))
+
+
+def test_equal_rows_are_one_leaf():
+    assert (
+        grow(np.ones((50, 2), np.float32), np.ones(2, np.float32), 10, np.random.default_rng(0))
+        == 0
+    )
+
+
+def test_leaves_mend_what_is_local():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(1500, 2)).astype(np.float32)
+    V = np.sign(np.sin(9 * X[:, :1]) * np.sin(9 * X[:, 1:]))
+    w = np.ones(1500)
+    kernel = Kernel("laplace", 0.5, np.ones(2, dtype=np.float32))
+    landmarks = Landmarks.of(kernel, X[:20])
+    solution = LandmarkPath.of(landmarks, landmarks.sums(X, V, w)).solution(X, 0.1)
+    left_out = solution.leave_one_out(V, w)
+    setting = Setting("laplace", 0.3, 0.1, 0)
+    tree, total = fit_leaves(
+        setting, kernel.metric, X, V, left_out, w, np.random.default_rng(1), most_rows=400
+    )
+    before, after = np.square(V - left_out).mean(), np.square(V - total).mean()
+    assert after < 0.5 * before
+    Z = rng.uniform(-1, 1, size=(500, 2)).astype(np.float32)
+    truth = np.sign(np.sin(9 * Z[:, :1]) * np.sin(9 * Z[:, 1:]))
+    machine = KernelMachine(X[:20], (kernel,), solution.alpha[None].astype(np.float32))
+    error = np.square(truth - machine(Z) - tree(Z)).mean()
+    assert error == pytest.approx(after, rel=0.3)
+
+
+def test_leaves_that_do_not_help_stay_out():
+    X, _, w = wave(300)
+    V = np.random.default_rng(0).normal(size=(300, 1))  # nothing to learn
+    setting = Setting("laplace", 0.3, 0.1, 0)
+    metric = np.ones(6, dtype=np.float32)
+    tree, total = fit_leaves(
+        setting, metric, X, V, np.zeros((300, 1)), w, np.random.default_rng(0), most_rows=100
+    )
+    assert np.square(V - total).mean() <= np.square(V).mean()
+    assert sum(machine is not None for machine in tree.machines) < len(tree.machines)
