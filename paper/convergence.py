@@ -216,8 +216,8 @@ def _weights(model: str, parts: Sequence[_Prepared]) -> list[NDArray[np.float32]
 
 def _scores(beginner: "Beginner", part: _Prepared) -> dict[str, float]:
     """Return the balanced accuracy on the test part by head."""
-    h = beginner.network.embed(part.inputs)[0]
-    test = beginner.network.embed(part.test_inputs)[0]
+    h = beginner.network.outputs(part.inputs)[0]
+    test = beginner.network.outputs(part.test_inputs)[0]
 
     def score(positions: NDArray[Any]) -> float:
         return balanced_accuracy(part.test_y, part.classes[positions])

@@ -141,7 +141,7 @@ def run(task: Task, table: Any, spec: "Spec") -> Result:
     rows, embeddings, centres = [], [], []
     for epoch in epochs:
         network = Ensemble(classifier.layer_sizes_, kept[epoch], classifier.output)
-        h = network.embed(inputs)[0]
+        h = network.outputs(inputs)[0]
         means = np.stack([h[labels == c].mean(axis=0) for c in range(len(classes))])
         rows.append({"fold": 0, "epoch": epoch, **_geometry(h, labels, means)})
         embeddings.append(np.round(h[shown], DIGITS).tolist())

@@ -17,8 +17,7 @@ from cocoloss.benchmark.models import (
     find_model,
     own_model,
 )
-from cocoloss.estimators.base import BaseNetworkClassifier
-from cocoloss.estimators.classifiers import ObjectiveClassifier
+from cocoloss.estimators.classifiers import BaseNetworkClassifier, ObjectiveClassifier
 from cocoloss.estimators.objective import CoCo
 from cocoloss.exceptions import CoCoError
 from cocoloss.tables import stratified_folds

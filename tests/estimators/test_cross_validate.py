@@ -24,28 +24,22 @@ from cocoloss.exceptions import CoCoError
 
 SCORING = ["balanced_accuracy", "neg_log_loss"]
 
-
 SMALL = {"max_iter": 1, "n_members": 1, "early_stopping": False}
-
-
-@pytest.fixture(scope="module")
-def wine():
-    return load_wine(return_X_y=True)
+X, Y = load_wine(return_X_y=True)
 
 
 @pytest.mark.parametrize(
     ("make", "early_stopping"),
     [(CoCoClassifier, True), (DotRegressionClassifier, True), (CrossEntropyClassifier, False)],
 )
-def test_agrees_with_scikit_learn(make, early_stopping, wine):
-    X, y = wine
+def test_agrees_with_scikit_learn(make, early_stopping):
     estimator = make(
         max_iter=8, n_members=2, random_state=0, early_stopping=early_stopping, n_iter_no_change=4
     )
     cv = StratifiedKFold(4, shuffle=True, random_state=0)
     options = {"cv": cv, "scoring": SCORING, "return_train_score": True}
-    ours = cross_validate_lockstep(estimator, X, y, **options)
-    theirs = cross_validate(estimator, X, y, **options)
+    ours = cross_validate_lockstep(estimator, X, Y, **options)
+    theirs = cross_validate(estimator, X, Y, **options)
     assert ours.keys() == theirs.keys()
     for name in ours:
         assert ours[name].shape == (4,)
@@ -53,12 +47,11 @@ def test_agrees_with_scikit_learn(make, early_stopping, wine):
             np.testing.assert_allclose(ours[name], theirs[name], atol=0.06)
 
 
-def test_folds_may_have_seeds_of_their_own(wine):
-    X, y = wine
+def test_folds_may_have_seeds_of_their_own():
     result = cross_validate_lockstep(
         CoCoClassifier(random_state=0, **SMALL),
         X,
-        y,
+        Y,
         cv=3,
         return_estimator=True,
         return_indices=True,
@@ -67,30 +60,28 @@ def test_folds_may_have_seeds_of_their_own(wine):
     for seed, fold, train in zip(
         [5, 6, 5], result["estimator"], result["indices"]["train"], strict=True
     ):
-        alone = CoCoClassifier(random_state=seed, **SMALL).fit(X[train], y[train])
+        alone = CoCoClassifier(random_state=seed, **SMALL).fit(X[train], Y[train])
         assert fold.random_state == seed
         np.testing.assert_allclose(fold.parameters_, alone.parameters_, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
-def test_every_fold_starts_from_the_generator_as_it_was_given(make, wine):
-    X, y = wine
+def test_every_fold_starts_from_the_generator_as_it_was_given(make):
     generator = make(7)
     estimator = CoCoClassifier(random_state=generator, **SMALL)
     asked = {"cv": 3, "return_estimator": True, "scoring": "neg_log_loss"}
-    ours = cross_validate_lockstep(estimator, X, y, **asked)
-    theirs = cross_validate(estimator, X, y, **asked)
+    ours = cross_validate_lockstep(estimator, X, Y, **asked)
+    theirs = cross_validate(estimator, X, Y, **asked)
     np.testing.assert_allclose(ours["test_score"], theirs["test_score"], rtol=1e-3)
     for fold, alone in zip(ours["estimator"], theirs["estimator"], strict=True):
         np.testing.assert_allclose(fold.parameters_, alone.parameters_, rtol=1e-3, atol=1e-4)
-    untouched = CoCoClassifier(random_state=make(7), **SMALL).fit(X, y)
-    np.testing.assert_array_equal(estimator.fit(X, y).parameters_, untouched.parameters_)
+    untouched = CoCoClassifier(random_state=make(7), **SMALL).fit(X, Y)
+    np.testing.assert_array_equal(estimator.fit(X, Y).parameters_, untouched.parameters_)
 
 
-def test_folds_of_other_seeds_are_read_by_the_vertices_they_were_trained_to(wine):
-    X, y = wine
+def test_folds_of_other_seeds_are_read_by_the_vertices_they_were_trained_to():
     estimator = DotRegressionClassifier(max_iter=20, n_members=2, random_state=0)
-    found = cross_validate_lockstep(estimator, X, y, cv=3, random_states=[1, 2, 3])
+    found = cross_validate_lockstep(estimator, X, Y, cv=3, random_states=[1, 2, 3])
     assert found["test_score"].min() > 0.9
 
 
@@ -107,14 +98,13 @@ def test_no_fold_sees_the_preprocessing_of_another():
     assert first.layer_sizes_[0] < second.layer_sizes_[0]
 
 
-def test_takes_weights_and_a_single_score(wine):
-    X, y = wine
-    weights = np.random.default_rng(0).integers(0, 3, len(y))
+def test_takes_weights_and_a_single_score():
+    weights = np.random.default_rng(0).integers(0, 3, len(Y))
     estimator = CoCoClassifier(max_iter=3, n_members=1, random_state=0)
     options = {"cv": 3, "scoring": "neg_log_loss", "params": {"sample_weight": weights}}
-    ours = cross_validate_lockstep(estimator, X, y, **options)
+    ours = cross_validate_lockstep(estimator, X, Y, **options)
     assert sorted(ours) == ["fit_time", "score_time", "test_score"]
-    theirs = cross_validate(estimator, X, y, **options)
+    theirs = cross_validate(estimator, X, Y, **options)
     np.testing.assert_allclose(ours["test_score"], theirs["test_score"], rtol=1e-3)
 
 
@@ -144,20 +134,18 @@ def test_folds_that_cannot_be_stacked_are_trained_apart(folds):
         assert fold.best_epochs_.tolist() == alone.best_epochs_.tolist()
 
 
-def test_a_fold_that_fails_is_nan_as_in_scikit_learn(wine):
-    X, y = wine
-    one_class = (np.flatnonzero(y == 0), np.arange(5))
+def test_a_fold_that_fails_is_nan_as_in_scikit_learn():
+    one_class = (np.flatnonzero(Y == 0), np.arange(5))
     cv = [(np.arange(0, 178, 2), np.arange(1, 178, 2)), one_class]
     estimator = CoCoClassifier(max_iter=3, n_members=1, random_state=0)
     with pytest.warns(FitFailedWarning, match="needs at least two classes"):
-        ours = cross_validate_lockstep(estimator, X, y, cv=cv)
+        ours = cross_validate_lockstep(estimator, X, Y, cv=cv)
     assert np.isnan(ours["test_score"]).tolist() == [False, True]
     with pytest.raises(CoCoError, match="at least two classes"):
-        cross_validate_lockstep(estimator, X, y, cv=cv, error_score="raise")
+        cross_validate_lockstep(estimator, X, Y, cv=cv, error_score="raise")
 
 
-def test_a_fold_that_diverges_does_not_take_the_others_with_it(wine, monkeypatch):
-    X, y = wine
+def test_a_fold_that_diverges_does_not_take_the_others_with_it(monkeypatch):
     original = module.train_jobs
 
     def fails(jobs, callbacks=(), **options):
@@ -169,23 +157,23 @@ def test_a_fold_that_diverges_does_not_take_the_others_with_it(wine, monkeypatch
     cv = [(np.arange(8 - n, 178), np.arange(8)) for n in (0, 1, 2)]
     estimator = CoCoClassifier(max_iter=2, n_members=1, random_state=0)
     with pytest.warns(FitFailedWarning, match="training diverged"):
-        ours = cross_validate_lockstep(estimator, X, y, cv=cv, error_score=-1)
+        ours = cross_validate_lockstep(estimator, X, Y, cv=cv, error_score=-1)
     assert (ours["test_score"] == -1).tolist() == [True, False, False]
 
 
-def test_a_scorer_that_fails_is_nan_as_in_scikit_learn(wine):
+def test_a_scorer_that_fails_is_nan_as_in_scikit_learn():
     def broken(estimator, X, y):
         raise RuntimeError("no score")
 
     estimator = CoCoClassifier(max_iter=1, n_members=1)
     with pytest.warns(UserWarning, match="Scoring failed"):
-        ours = cross_validate_lockstep(estimator, *wine, cv=2, scoring=broken)
+        ours = cross_validate_lockstep(estimator, X, Y, cv=2, scoring=broken)
     assert np.isnan(ours["test_score"]).all()
     with pytest.raises(RuntimeError, match="no score"):
-        cross_validate_lockstep(estimator, *wine, cv=2, scoring=broken, error_score="raise")
+        cross_validate_lockstep(estimator, X, Y, cv=2, scoring=broken, error_score="raise")
 
 
-def test_scorers_get_the_fitted_classifiers(wine):
+def test_scorers_get_the_fitted_classifiers():
     seen = []
 
     def score(estimator, X, y):
@@ -193,7 +181,7 @@ def test_scorers_get_the_fitted_classifiers(wine):
         return estimator.score(X, y)
 
     estimator = CoCoClassifier(max_iter=1, n_members=1)
-    result = cross_validate_lockstep(estimator, *wine, cv=2, scoring=score, return_estimator=True)
+    result = cross_validate_lockstep(estimator, X, Y, cv=2, scoring=score, return_estimator=True)
     assert [type(each) for each in seen] == [CoCoClassifier] * 2
     for each, returned in zip(seen, result["estimator"], strict=True):
         assert each is returned
@@ -201,62 +189,59 @@ def test_scorers_get_the_fitted_classifiers(wine):
     assert not hasattr(estimator, "model_")
 
 
-def test_returned_classifiers_can_be_fitted_again_whatever_joblib_is_told(wine):
-    X, y = wine
+def test_returned_classifiers_can_be_fitted_again_whatever_joblib_is_told():
     estimator = CoCoClassifier(max_iter=1, n_members=1, random_state=0)
     with parallel_config(backend="loky", n_jobs=2):
-        result = cross_validate_lockstep(estimator, X, y, cv=2, return_estimator=True)
+        result = cross_validate_lockstep(estimator, X, Y, cv=2, return_estimator=True)
     for each in result["estimator"]:
         before = each.parameters_
-        each.set_params(random_state=1).fit(X, y)
+        each.set_params(random_state=1).fit(X, Y)
         assert not np.array_equal(each.parameters_, before)
 
 
-def test_metadata_is_routed_as_in_scikit_learn(wine):
-    X, y = wine
-    weights = np.random.default_rng(0).integers(1, 4, len(y))
-    groups = np.arange(len(y)) % 6
+def test_metadata_is_routed_as_in_scikit_learn():
+    weights = np.random.default_rng(0).integers(1, 4, len(Y))
+    groups = np.arange(len(Y)) % 6
     with config_context(enable_metadata_routing=True):
         estimator = CoCoClassifier(max_iter=3, n_members=1, random_state=0)
         scorer = make_scorer(accuracy_score)
         params = {"sample_weight": weights, "groups": groups}
         options = {"cv": GroupKFold(3), "params": params, "scoring": scorer}
         with pytest.raises(UnsetMetadataPassedError):
-            cross_validate_lockstep(estimator, X, y, **options)
+            cross_validate_lockstep(estimator, X, Y, **options)
         estimator.set_fit_request(sample_weight=True)
         scorer.set_score_request(sample_weight=True)
-        ours = cross_validate_lockstep(estimator, X, y, **options, return_indices=True)
-        theirs = cross_validate(estimator, X, y, **options)
+        ours = cross_validate_lockstep(estimator, X, Y, **options, return_indices=True)
+        theirs = cross_validate(estimator, X, Y, **options)
         with pytest.raises(CoCoError, match="give groups in params"):
-            cross_validate_lockstep(estimator, X, y, groups=groups)
+            cross_validate_lockstep(estimator, X, Y, groups=groups)
     np.testing.assert_allclose(ours["test_score"], theirs["test_score"], atol=0.02)
     for train, test in zip(*ours["indices"].values(), strict=True):
         assert not set(groups[train]) & set(groups[test])
 
 
-def test_groups_reach_the_splitter(wine):
-    X, y = wine
-    groups = np.arange(len(y)) % 4
+def test_groups_reach_the_splitter():
+    groups = np.arange(len(Y)) % 4
     options = {"groups": groups, "cv": LeaveOneGroupOut(), "return_indices": True}
-    result = cross_validate_lockstep(CoCoClassifier(**SMALL), X, y, **options)
+    result = cross_validate_lockstep(CoCoClassifier(**SMALL), X, Y, **options)
     assert [set(groups[test]) for test in result["indices"]["test"]] == [{0}, {1}, {2}, {3}]
 
 
-def test_callbacks_are_called_for_all_folds_and_a_warning_names_scikit_learns(wine):
+def test_callbacks_are_called_for_all_folds_and_a_warning_names_scikit_learns():
     heard = []
     estimator = CoCoClassifier(
         max_iter=2, n_members=2, callbacks=[lambda epoch: heard.append(len(epoch.models))]
     )
-    cross_validate_lockstep(estimator, *wine, cv=[*KFold(3, shuffle=True).split(wine[0])])
+    cross_validate_lockstep(estimator, X, Y, cv=[*KFold(3, shuffle=True).split(X)])
     assert sum(heard) == 2 * 3 * 2  # epochs, folds, members
     callback = pytest.importorskip("sklearn.callback")
     estimator.set_callbacks(callback.ScoringMonitor(scoring="accuracy"))
     with pytest.warns(UserWarning, match="not called for folds in lockstep"):
-        cross_validate_lockstep(estimator, *wine, cv=2)
+        cross_validate_lockstep(estimator, X, Y, cv=2)
 
 
 @pytest.mark.parametrize("verbose", [True, False])
-def test_verbose_shows_one_bar_for_all_folds(wine, verbose, monkeypatch):
+def test_verbose_shows_one_bar_for_all_folds(verbose, monkeypatch):
     bars = []
 
     class Bar:
@@ -272,7 +257,7 @@ def test_verbose_shows_one_bar_for_all_folds(wine, verbose, monkeypatch):
     monkeypatch.setattr("cocoloss.estimators.jobs.ProgressBar", Bar)
     estimator = CoCoClassifier(max_iter=2, n_members=1, early_stopping=False)
     cv = [(np.arange(100), np.arange(100, 178)), (np.arange(78, 178), np.arange(78))]
-    cross_validate_lockstep(estimator, *wine, cv=cv, verbose=verbose)
+    cross_validate_lockstep(estimator, X, Y, cv=cv, verbose=verbose)
     assert bars == ([2] if verbose else [])
 
 
@@ -285,9 +270,7 @@ def test_verbose_shows_one_bar_for_all_folds(wine, verbose, monkeypatch):
         (CoCoClassifier(), {"scoring": "acc"}, "acc"),
     ],
 )
-def test_what_cannot_be_done_is_refused_before_the_work(
-    wine, estimator, options, message, monkeypatch
-):
+def test_what_cannot_be_done_is_refused_before_the_work(estimator, options, message, monkeypatch):
     monkeypatch.setattr(module, "_fit_folds", lambda *_: 1 / 0)
     with pytest.raises(ValueError, match=message):
-        cross_validate_lockstep(estimator, *wine, **options)
+        cross_validate_lockstep(estimator, X, Y, **options)

@@ -28,8 +28,7 @@ from cocoloss.benchmark.study import (
     suggest_svm,
 )
 from cocoloss.estimators import CoCoClassifier
-from cocoloss.estimators.base import BaseNetworkClassifier
-from cocoloss.estimators.classifiers import ObjectiveClassifier
+from cocoloss.estimators.classifiers import BaseNetworkClassifier, ObjectiveClassifier
 from cocoloss.estimators.objective import CoCo, CrossEntropy, DotRegression, Objective
 from cocoloss.exceptions import CoCoError
 

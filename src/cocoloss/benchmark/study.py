@@ -26,7 +26,7 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.tables import stratified_folds
 
 if TYPE_CHECKING:
-    from cocoloss.estimators.base import BaseNetworkClassifier
+    from cocoloss.estimators.classifiers import BaseNetworkClassifier
 
 Space = Callable[[Any, int, int, int], dict[str, Any]]
 """Called with a trial, the number of training rows, of columns and of classes."""

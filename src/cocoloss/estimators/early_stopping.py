@@ -97,20 +97,19 @@ class HeldOutLoss:
     """Class-balanced log loss on held-out rows, at the temperature that suits it best.
 
     Embeddings are judged by Gaussians with one covariance fitted to training rows; logits are
-    judged as they are. All models of a stack are judged at once: ``train`` and ``held_out`` are
-    the rows of each in the table of the stack, ``weights`` (R,) says how often a row counts.
+    judged as they are. All models of a stack are judged at once.
     """
 
     def __init__(
         self,
-        inputs: Tensor,  # (R, d)
+        inputs: Tensor,  # (R, d), of the stack
         labels: Tensor,  # (R,)
-        train: Sequence[NDArray[np.int64]],
+        train: Sequence[NDArray[np.int64]],  # rows of each model
         held_out: Sequence[NDArray[np.int64]],
         n_classes: int,
         *,
         logits: bool,
-        weights: Tensor | None = None,
+        weights: Tensor | None = None,  # (R,), how often each row counts
     ) -> None:
         self.n_classes, self.logits = n_classes, logits
         self.inputs, self.labels = inputs, labels
@@ -141,14 +140,12 @@ class HeldOutLoss:
         masses = one_hot.sum(1)  # (K, C)
         share = (1 / masses.clamp_min(TINY)) / (masses > 0).sum(-1, keepdim=True)
         weights = (one_hot * share.unsqueeze(1)).sum(-1)  # (K, n): every class weighs the same
-        best = None
+        losses_at = []
         for temperature in TEMPERATURES.to(scores.device):
             log_p = torch.log_softmax(scores / temperature, dim=-1)
             own = log_p.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-            loss = -(own * weights).sum(-1)
-            best = loss if best is None else torch.minimum(best, loss)
-        assert best is not None
-        losses = np.asarray(best.cpu(), dtype=np.float64)
+            losses_at.append(-(own * weights).sum(-1))
+        losses = np.asarray(torch.stack(losses_at).amin(0).cpu(), dtype=np.float64)
         return np.where(np.isnan(losses), np.inf, losses)
 
 

@@ -61,7 +61,7 @@ def load_model(path: str | os.PathLike[str]) -> FittedModel:
     CoCoError
         As :func:`load` does.
     """
-    model: FittedModel = _read(path, _model)
+    model: FittedModel = _read(path)
     return model
 
 
@@ -157,28 +157,26 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _read(path: str | os.PathLike[str], make: Callable[[Mapping[str, Any]], Any]) -> Any:
+def _read(
+    path: str | os.PathLike[str],
+    make: Callable[[FittedModel, Mapping[str, Any]], Any] = lambda model, _: model,
+) -> Any:
+    """Return what is made of the model in a file, after it has predicted once."""
     state = read_state(path)
     try:
-        return make(state)
+        model = FittedModel.from_state(state["model"])
+        model.try_out()
+        return make(model, state)
     except (Exception, RecursionError) as error:  # the parts of a crafted file may say anything
         raise CoCoError(f"{path} is not a usable model file: {_brief(error)}") from error
 
 
-def _model(state: Mapping[str, Any]) -> FittedModel:
-    """Return the model of a file after it has predicted once."""
-    model = FittedModel.from_state(state["model"])
-    model.try_out()
-    return model
-
-
-def _classifier(state: Mapping[str, Any]) -> Any:
+def _classifier(model: FittedModel, state: Mapping[str, Any]) -> Any:
     """Return the classifier that a state describes."""
-    model = _model(state)  # first, so that both readers refuse in the same words
-    history = History.from_state(state["history"], len(model.heads), len(model.classes))
     from cocoloss.columns import make_preprocessor  # noqa: PLC0415 - scikit-learn
     from cocoloss.estimators import classifiers  # noqa: PLC0415
 
+    history = History.from_state(state["history"], len(model.heads), len(model.classes))
     name = state["classifier"]
     if name not in CLASSIFIERS:
         raise CoCoError(f"a classifier of a class that no file holds: {name!r:.60}")
@@ -291,11 +289,10 @@ def _unsealed(path: Path, sealed: str, tensors: dict[str, NDArray[Any]]) -> dict
     try:
         document = json.loads(text)
         version, writer, tree = document["version"], document["writer"], document["state"]
+        if type(version) is not int or version < 1:
+            raise CoCoError("its version is no number")  # noqa: TRY301
     except (Exception, RecursionError) as error:  # whatever a crafted text makes json say
         raise (_refusal(path, error) if intact else _altered(path)) from error
-    if type(version) is not int or version < 1:
-        unusable = _refusal(path, CoCoError("its version is no number"))
-        raise unusable if intact else _altered(path)
     if version > VERSION:
         raise CoCoError(
             f"{path} has format {version} of {writer!r:.60}, and this version of cocoloss "

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from cocoloss._checks import RandomState, as_generator, check_integer
 from cocoloss.columns.encoder import TableEncoder
-from cocoloss.estimators.base import BaseNetworkClassifier
+from cocoloss.estimators.classifiers import BaseNetworkClassifier
 from cocoloss.estimators.fit import as_table, finish_job, prepare_job, unchanged_on_failure
 from cocoloss.estimators.jobs import Job, Trained, train_jobs
 from cocoloss.estimators.model import Ensemble, ModuleNetworks, Networks, as_inputs
