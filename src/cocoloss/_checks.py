@@ -123,7 +123,7 @@ def check_priors(
 
 
 def require(is_sound: object, message: str) -> None:
-    """Refuse a state that is not sound."""
+    """Refuse what is not sound with a message."""
     if not is_sound:
         raise CoCoError(message)
 

@@ -27,17 +27,19 @@ from cocoloss.columns.column_kinds import (
     warn_of_columns,
     with_reasons,
 )
-from cocoloss.columns.dates import (
+from cocoloss.columns.frames import MISSING, UNSEEN, Column, Header, Table, read_table
+from cocoloss.columns.quantities import (
     CYCLES,
     EXAMPLES,
+    NumberScaler,
+    as_floats,
     cycle_names,
     read_days,
+    read_numbers,
     read_seconds,
     varying_cycles,
     write_cycles,
 )
-from cocoloss.columns.frames import MISSING, UNSEEN, Column, Header, Table, read_table
-from cocoloss.columns.numbers import NumberScaler, as_floats, read_numbers
 from cocoloss.exceptions import CoCoError
 from cocoloss.number_text import AUTO, COMMA, DOT, parse_numbers, with_decimal
 
