@@ -12,7 +12,7 @@ from pandas.testing import assert_frame_equal
 from scipy.io import arff as scipy_arff
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.tables import iter_tables, read_table
+from cocoloss.tables import read_table
 
 PLANTS = """% a comment
 @RELATION plants
@@ -57,18 +57,6 @@ def test_every_declared_type_is_read(saved):
 )
 def test_packing_line_ends_marks_and_other_suffixes_change_nothing(saved, content, name):
     assert_frame_equal(read_table(saved(content, name)), read_table(saved(PLANTS, "table.arff")))
-
-
-def test_chunks_joined_are_the_whole(saved):
-    path = saved(PLANTS, "table.arff")
-    assert_frame_equal(pd.concat(iter_tables(path, rows=2), ignore_index=True), read_table(path))
-
-
-def test_columns_can_be_read_as_text(saved):
-    read = read_table(saved(PLANTS, "table.arff"), text=["count", "kind"])
-    assert read["count"].tolist()[0] == "3"
-    assert read["kind"].tolist()[0] == "red oak"
-    assert read["count"].isna().tolist() == [False, True, False]
 
 
 def test_dense_files_are_read_as_scipy_reads_them(saved):

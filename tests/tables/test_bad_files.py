@@ -41,7 +41,6 @@ def complaint(path, **options):
         ("", "is empty"),
         ("\n \n", "is empty"),
         ("a,b\n", "header but no rows"),
-        ("a,b,a\n1,2,3\n", "several columns named 'a'"),
         ("a, a\n1, 2\n", "several columns named 'a'"),
         ("a,b\n1,2\n1,2,3\n", "line 3: 3 cells where the first row has 2"),
         ("a,b\n1,2\n1\n1,2\n", "line 3: 1 cell where the first row has 2"),
@@ -63,7 +62,8 @@ def complaint(path, **options):
         ('<?xml version="1.0"?><a/>', "web page or XML"),
         ('{"a": [1, 2]}', "JSON"),
         ('[{"a": 1}, {"a": 2}]', "JSON"),
-        ("a:b:c\n1:2:3\n4:5:6\n", "separated by ':'"),
+        ("a;b;c\n" + "1;2;3\n" * 5 + "1,2,3,4;x\n", "line 7: 2 cells"),  # the outlier is not asked
+        ("sep=;\na;b\n1;2\n3\n", "line 4: 1 cell"),  # a hint to Excel shifts no numbers of lines
         (LETTER, "does not look like a table"),
         ("%PDF-1.7 ...", "PDF"),
         (b"\x89PNG\r\n\x1a\n\0\0", "a picture"),
@@ -86,42 +86,27 @@ def test_what_is_no_file_is_said(saved, tmp_path):
     assert "is a folder" in complaint(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("names", "said"),
-    [
-        (
-            ["[Content_Types].xml", "xl/workbook.xml"],
-            "Excel file; open it there and save it as CSV",
-        ),
-        (["table.csv"], "zip archive; unpack"),
-    ],
-)
-def test_an_archive_is_to_be_unpacked_and_a_workbook_to_be_saved_as_csv(tmp_path, names, said):
-    with zipfile.ZipFile(tmp_path / "book", "w") as archive:
-        for name in names:
+def test_archives_workbooks_pickles_and_json_are_named(saved, tmp_path):
+    for name, said in [
+        ("xl/workbook.xml", "Excel file; open it"),
+        ("a.csv", "zip archive; unpack"),
+    ]:
+        with zipfile.ZipFile(tmp_path / "book", "w") as archive:
             archive.writestr(name, "a,b\n1,2\n")
-    assert said in complaint(tmp_path / "book")
-
-
-@pytest.mark.parametrize("orient", ["records", "columns", "split"])
-def test_a_pickle_is_not_opened_and_json_is_named(saved, orient):
-    text = pd.DataFrame({"a": [1, 2]}).to_json(orient=orient)
-    assert "JSON" in complaint(saved(text, "table.json"))
+        assert said in complaint(tmp_path / "book")
+    for orient in ("records", "columns", "split"):
+        text = pd.DataFrame({"a": [1, 2]}).to_json(orient=orient)
+        assert "JSON" in complaint(saved(text, "table.json"))
     assert "runs code" in complaint(saved(pickle.dumps(text), "table.pkl"))
 
 
 @pytest.mark.parametrize("keep", [15, 60, -1, -6])
-def test_a_gzip_file_cut_short_is_damaged(saved, keep):
-    rng = np.random.default_rng(0)
-    text = pd.DataFrame(rng.normal(size=(5000, 3)), columns=list("abc")).to_csv(index=False)
-    packed = gzip.compress(text.encode())
+def test_a_gzip_file_that_is_cut_short_or_altered_is_damaged(saved, keep):
+    numbers = np.random.default_rng(0).normal(size=(5000, 3))
+    packed = gzip.compress(pd.DataFrame(numbers, columns=[*"abc"]).to_csv(index=False).encode())
     assert "damaged or cut short" in complaint(saved(packed[:keep], "table.csv.gz"))
-
-
-def test_a_flipped_byte_in_a_gzip_file_is_damage(saved):
-    packed = bytearray(gzip.compress(LONG.encode()))
-    packed[len(packed) // 2] ^= 0xFF
-    assert "table.csv.gz" in complaint(saved(bytes(packed), "table.csv.gz"))
+    flipped = packed[:20_000] + bytes([packed[20_000] ^ 0xFF]) + packed[20_001:]
+    assert "table.csv.gz" in complaint(saved(flipped, "table.csv.gz"))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +120,7 @@ def test_a_flipped_byte_in_a_gzip_file_is_damage(saved):
         ({"separator": '"'}, "one character"),
         ({"encoding": "utf-9"}, "no encoding 'utf-9'"),
         ({"header": "no"}, "True, False or 'auto'"),
-        ({"decimal": "x"}, "'.' or ','"),
+        ({"decimal": "x"}, "decimal must be one of"),
         ({"text": "a"}, r"say \['a'\]"),
     ],
 )

@@ -17,9 +17,9 @@ from urllib.parse import urlparse
 
 from cocoloss._checks import check_option, did_you_mean, listed
 from cocoloss.exceptions import CoCoError
-from cocoloss.tables.formats import SUFFIXES, check_is_file, suffix_of
+from cocoloss.tables.dialect import SUFFIXES, suffix_of
 from cocoloss.tables.table import Table, make_table
-from cocoloss.tables.table_file import read_table
+from cocoloss.tables.table_file import check_is_file, read_table
 
 BUNDLED = ("iris", "wine", "breast_cancer", "digits")
 SUITES = ("openml-cc18",)
