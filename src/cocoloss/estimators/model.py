@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from cocoloss._checks import check_option, is_sparse
+from cocoloss._checks import check_option, is_sparse, require, state_array, state_part
 from cocoloss.columns.encoder import FloatEncoder, TableEncoder
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads.fitted import head_from_state
@@ -149,20 +149,15 @@ class Ensemble:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
-        sizes = _part(state, "layer_sizes", list)
-        if len(sizes) < 2 or not all(type(n) is int and 1 <= n <= MAX_WIDTH for n in sizes):
-            raise CoCoError("the layers have no possible sizes")
-        parameters = _part(state, "parameters", np.ndarray)
+        sizes = state_part(state, "layer_sizes", list, of=int)
+        possible = len(sizes) > 1 and all(1 <= n <= MAX_WIDTH for n in sizes)
+        require(possible, "the layers have no possible sizes")
         n_parameters = sum((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))
-        if parameters.dtype != np.float32 or parameters.shape[1:] != (n_parameters,):
-            raise CoCoError("the weights do not fill the layers")
-        if not np.isfinite(parameters).all():
-            raise CoCoError("weights are not finite")
-        output = check_option(_part(state, "output", str), "output", OUTPUTS)
-        flags = {
-            name: _part(state, name, bool) for name in ("normalize", "linear_hidden", "logits")
-        }
-        return cls(tuple(sizes), parameters, output, **flags)
+        parameters = state_array(state, "parameters", np.float32, (None, n_parameters))
+        output = check_option(state_part(state, "output", str), "output", OUTPUTS)
+        flags = ("normalize", "linear_hidden", "logits")
+        truths = {name: state_part(state, name, bool) for name in flags}
+        return cls(tuple(map(int, sizes)), parameters, output, **truths)
 
 
 NETWORKS: dict[str, Any] = {kind.__name__: kind for kind in (Ensemble,)}
@@ -348,29 +343,26 @@ class FittedModel:
             If a part is missing or impossible, or parts do not fit together: a stranger may have
             written the state.
         """
-        described = _part(state, "networks", dict)
+        described = state_part(state, "networks", dict)
         kind = described.get("kind", Ensemble.__name__)  # the only one when none was written
         networks = NETWORKS[check_option(kind, "the networks", NETWORKS)].from_state(described)
-        described = _part(state, "encoder", dict)
+        described = state_part(state, "encoder", dict)
         kind = check_option(described.get("kind"), "the preprocessing", ENCODERS)
-        encoder = ENCODERS[kind].from_state(_part(described, "state", dict))
-        if encoder.width != networks.n_inputs:
-            raise CoCoError("the preprocessing does not fit the first layer")
-        classes, prior = (_part(state, name, np.ndarray) for name in ("classes", "prior"))
+        encoder = ENCODERS[kind].from_state(state_part(described, "state", dict))
+        fits = encoder.width == networks.n_inputs
+        require(fits, "the preprocessing does not fit the first layer")
+        classes = state_part(state, "classes", np.ndarray)
         C = classes.size
-        if classes.shape != (C,) or prior.shape != (C,) or not (prior > 0).all():
-            raise CoCoError("the classes are no list, or have no possible priors")
-        heads = tuple(map(head_from_state, _part(state, "heads", list)))
-        if len(heads) != networks.n_networks or not heads:
-            raise CoCoError("there is not one head for each network")
-        if len({type(head) for head in heads}) != 1:
-            raise CoCoError("the heads are of different kinds")
-        reads_outputs = _part(state, "reads_outputs", bool)
+        require(classes.shape == (C,), "the classes are no list")
+        prior = state_array(state, "prior", np.float64, (C,), positive=True)
+        heads = tuple(map(head_from_state, state_part(state, "heads", list)))
+        fits = 0 < len(heads) == networks.n_networks
+        require(fits, "there is not one head for each network")
+        require(len({type(head) for head in heads}) == 1, "the heads are of different kinds")
+        reads_outputs = state_part(state, "reads_outputs", bool)
         width = networks.n_outputs if reads_outputs else networks.width
-        if any(head.n_features != width for head in heads):
-            raise CoCoError("a head does not fit the embedding")
-        if any(head.n_classes != C for head in heads):
-            raise CoCoError("the heads know other classes than the model")
+        fits = all((head.n_features, head.n_classes) == (width, C) for head in heads)
+        require(fits, "a head does not fit the embedding, or knows other classes than the model")
         return cls(classes, prior, encoder, networks, heads, reads_outputs)
 
     def _mean(self, method: str, features: NDArray[Any]) -> NDArray[np.float64]:
@@ -394,28 +386,15 @@ class History:
     @classmethod
     def from_state(cls, state: Mapping[str, Any], n_members: int, n_classes: int) -> Self:
         """Return the history that a dict of its attributes describes, or refuse it."""
-        curves = _part(state, "loss_curves", list)
-        epochs, masses = (
-            _part(state, name, np.ndarray) for name in ("best_epochs", "class_masses")
-        )
-        seed, n_parts = _part(state, "seed", int), _part(state, "n_parts", int)
-        if seed < 0 or n_parts < 1 or epochs.dtype.kind != "i" or epochs.shape != (n_members,):
-            raise CoCoError("the epochs, seed or parts of its history are none")
-        if len(curves) != n_members or not all(
-            isinstance(curve, list) and all(isinstance(loss, float) for loss in curve)
-            for curve in curves
-        ):
-            raise CoCoError("the loss curves of its history are none")
-        if masses.dtype != np.float64 or masses.shape != (n_classes,) or not (masses > 0).all():
-            raise CoCoError("the classes of its history are not those of the model")
+        curves = state_part(state, "loss_curves", list, of=list, n=n_members)
+        losses = (loss for curve in curves for loss in curve)
+        are_numbers = all(isinstance(loss, float) for loss in losses)
+        require(are_numbers, "the loss curves of its history are none")
+        epochs = state_array(state, "best_epochs", np.signedinteger, (n_members,))
+        masses = state_array(state, "class_masses", np.float64, (n_classes,), positive=True)
+        seed, n_parts = state_part(state, "seed", int), state_part(state, "n_parts", int)
+        require(seed >= 0 and n_parts >= 1, "the seed or the parts of its history are none")
         return cls(curves, epochs, seed, masses, n_parts)
-
-
-def _part(state: Mapping[str, Any], name: str, kind: type) -> Any:
-    """Return a part of a state, or say that it is not there or of another type."""
-    if not isinstance(state.get(name), kind):
-        raise CoCoError(f"its {name} must be of type {kind.__name__}")
-    return state[name]
 
 
 def _normalized(embeddings: NDArray[np.float64]) -> NDArray[np.float64]:

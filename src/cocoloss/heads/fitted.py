@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss._checks import check_option
+from cocoloss._checks import check_option, require, state_array, state_part
 from cocoloss.exceptions import CoCoError
 
 BlockFunction = Callable[[NDArray[np.float64]], NDArray[Any]]
@@ -99,16 +99,11 @@ class FittedHead(ABC):
             check_option(values[name], f"{name} of a head", options)
         head = cls(**values)
         for name, shape in head._shapes().items():
-            array = values[name]
-            if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
-                raise CoCoError(
-                    f"{name} of a head must be finite numbers of shape {shape} in float64, not "
-                    f"{array.dtype} of shape {array.shape}"
-                )
+            state_array(state, name, np.float64, shape)
         for name in cls.POSITIVE:
             part = np.asarray(getattr(head, name))
-            if not ((part > 0) & np.isfinite(part)).all():
-                raise CoCoError(f"{name} of a head must be positive and finite")
+            possible = ((part > 0) & np.isfinite(part)).all()
+            require(possible, f"{name} of a head must be positive and finite")
         return head
 
     @abstractmethod
@@ -317,16 +312,13 @@ class FittedLinear:
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the value that :meth:`to_state` described, or raise :class:`CoCoError`."""
         values = _values(cls, state)
+        for name, array in values.items():
+            state_array(state, name, np.floating, array.shape)
         coef, intercept = values["coef"], values["intercept"]
         n_scores = len(np.atleast_2d(coef))
-        possible = {"coef": coef.ndim in (1, 2) and coef.size and n_scores != 2}
-        possible["intercept"] = intercept.shape in {(n_scores,), ()}
-        for name, array in values.items():
-            if not possible[name] or array.dtype.kind != "f" or not np.isfinite(array).all():
-                raise CoCoError(
-                    f"{name} of a head must be finite numbers of a possible shape, not "
-                    f"{array.dtype} of shape {array.shape}"
-                )
+        possible = coef.ndim in (1, 2) and coef.size and n_scores != 2
+        possible = possible and intercept.shape in {(n_scores,), ()}
+        require(possible, "coef and intercept of a head have no possible shapes")
         return cls(**values)
 
 
@@ -344,9 +336,8 @@ def head_from_state(state: Mapping[str, Any]) -> FittedHead | FittedLinear:
     >>> head_from_state(head.to_state()).decision_function(np.array([[1.0, 1.0]]))
     array([3.5])
     """
-    if not isinstance(state, Mapping):
-        raise CoCoError("a head has no state")
-    return KINDS[check_option(state.get("kind"), "kind of a head", KINDS)].from_state(state)
+    kind = state.get("kind") if isinstance(state, Mapping) else None
+    return KINDS[check_option(kind, "kind of a head", KINDS)].from_state(state)
 
 
 def _to_state(head: Any) -> dict[str, Any]:
@@ -356,13 +347,9 @@ def _to_state(head: Any) -> dict[str, Any]:
 def _values(cls: Any, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a kind of head by name, each of its type, or refuse the state."""
     types = {f.name: f.type if f.type in (str, float) else np.ndarray for f in fields(cls)}
-    if set(state) != {"kind", *types} or state["kind"] != cls.kind:
-        raise CoCoError(f"the state of a {cls.kind} head must hold kind, {', '.join(types)}")
-    for name, expected in types.items():
-        if not isinstance(state[name], expected):
-            found = type(state[name]).__name__
-            raise CoCoError(f"{name} of a head must be {expected.__name__}, not {found}")
-    return {name: state[name] for name in types}
+    complete = set(state) == {"kind", *types} and state["kind"] == cls.kind
+    require(complete, f"the state of a {cls.kind} head must hold kind, {', '.join(types)}")
+    return {name: state_part(state, name, kind) for name, kind in types.items()}
 
 
 def blocks(n_rows: int, numbers_per_row: int) -> Iterator[slice]:
