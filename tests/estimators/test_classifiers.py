@@ -18,7 +18,6 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
-from torch import nn
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
 from cocoloss.exceptions import CoCoError
@@ -245,21 +244,6 @@ def test_outliers_score_higher():
     strange = X_TEST * np.random.default_rng(0).choice([-3, 4], X_TEST.shape)
     known = np.median(classifier.outlier_score(X_TEST))
     assert np.median(classifier.outlier_score(strange)) > 2 * known
-
-
-@pytest.mark.parametrize("module", ["factory", "instance"])
-def test_a_module_of_ones_own(module):
-
-    def make(n_features, embedding_dim):
-        return nn.Sequential(nn.Linear(n_features, 32), nn.GELU(), nn.Linear(32, embedding_dim))
-
-    given_ = make if module == "factory" else make(13, 8)
-    classifier = quick(module=given_, max_iter=40, normalize=False).fit(X, Y)
-    assert classifier.score(X_TEST, Y_TEST) > 0.9
-    a, b = (
-        np.concatenate([p.detach().ravel() for p in m.parameters()]) for m in classifier.modules_
-    )
-    assert not np.array_equal(a, b)  # members start from weights of their own
 
 
 def test_warm_start_goes_on():

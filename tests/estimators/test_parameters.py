@@ -5,7 +5,6 @@ from datetime import date
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_wine
 from torch import nn
@@ -220,12 +219,3 @@ def test_a_warm_start_in_another_shape_is_refused():
         model.set_params(n_members=3).fit(X, Y)
     with pytest.raises(CoCoError, match=r"layers of \(13, 8, 8\), but .* \(13, 9, 8\)"):
         model.set_params(n_members=1, hidden_layer_sizes=(9,)).fit(X, Y)
-
-
-def test_a_module_stays_as_it_was():
-    module = nn.Sequential(nn.Linear(13, 8), nn.BatchNorm1d(8))
-    before = {name: value.clone() for name, value in module.state_dict().items()}
-    small(module=module).fit(X, Y)
-    assert module.training
-    for name, value in module.state_dict().items():
-        assert torch.equal(value, before[name])
