@@ -291,5 +291,4 @@ def _object_codes(column: Any) -> NDArray[np.uint64]:
     except TypeError:  # not hashable; whether it may be in a table is not decided here
         codes, values = pd.factorize(column.astype(object).map(repr))
     texts = np.array([*(repr(value) for value in values), ""], dtype=object)  # the last is for gaps
-    hashed: NDArray[np.uint64] = pd.util.hash_array(texts)[codes]
-    return hashed
+    return np.asarray(pd.util.hash_array(texts)[codes])

@@ -188,8 +188,7 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
         """Return what a method of ``fitted_`` makes of the rows that a user gave."""
         check_is_fitted(self)
         rows = validate_data(self, as_array(X), reset=False, dtype=FLOATS)
-        result: NDArray[Any] = getattr(self.fitted_, method)(rows)
-        return result
+        return np.asarray(getattr(self.fitted_, method)(rows))
 
     def _present(
         self, X: NDArray[Any], codes: NDArray[np.intp], sample_weight: Any

@@ -123,8 +123,7 @@ class FittedHead(ABC):
         """Return the log posterior up to a term that the classes share, (b, C)."""
         evidence = self._bounded_log_likelihood(block)
         evidence -= evidence.max(axis=1, keepdims=True)  # or large ones would swallow the prior
-        joint: NDArray[np.float64] = self.offset() + evidence / self.temperature
-        return joint
+        return np.asarray(self.offset() + evidence / self.temperature)
 
     def _bounded_log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         return _bounded(self._log_likelihood, block, overflow=-HUGE)
@@ -160,8 +159,7 @@ class FittedGaussian(FittedHead):
     @property
     def log_determinant(self) -> NDArray[np.float64]:
         """Log of the determinant of P, (C,); one number for "tied"."""
-        log_det: NDArray[np.float64] = np.log(self.precisions).sum(axis=-1)
-        return log_det
+        return np.asarray(np.log(self.precisions).sum(axis=-1))
 
     @property
     def precisions(self) -> NDArray[np.float64]:
@@ -178,8 +176,7 @@ class FittedGaussian(FittedHead):
         return log_density
 
     def _outlier_score(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        nearest: NDArray[np.float64] = self._squared_distances(block).min(axis=1)
-        return nearest
+        return np.asarray(self._squared_distances(block).min(axis=1))
 
     def _squared_distances(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the squared Mahalanobis distance to each class, (b, C)."""
@@ -188,8 +185,7 @@ class FittedGaussian(FittedHead):
             return pairwise_squares(block @ P, self.means @ P)
         deviations = block - self.means[:, None]  # (C, b, q)
         whitened = deviations * P[:, None] if self.covariance == "diag" else deviations @ P
-        squared: NDArray[np.float64] = np.einsum("cbq,cbq->cb", whitened, whitened).T
-        return squared
+        return np.asarray(np.einsum("cbq,cbq->cb", whitened, whitened).T)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         C, q = self.n_classes, self.n_features
@@ -213,8 +209,7 @@ class FittedCentroid(FittedHead):
         return -0.5 * self._squared_distances(block)
 
     def _outlier_score(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        nearest: NDArray[np.float64] = self._squared_distances(block).min(axis=1)
-        return nearest
+        return np.asarray(self._squared_distances(block).min(axis=1))
 
     def _squared_distances(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the squared distance to each mean in units of the spread, (b, C)."""
@@ -256,8 +251,7 @@ class FittedReadout(FittedHead):
         return -logsumexp(self._logits(block))
 
     def _logits(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        logits: NDArray[np.float64] = block @ self.prototypes.T + self.bias
-        return logits
+        return np.asarray(block @ self.prototypes.T + self.bias)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         return super()._shapes() | {"bias": (self.n_classes,), "learnt_share": (self.n_classes,)}
@@ -365,8 +359,7 @@ def _bounded(
     """Return finite values of a function; inf - inf counts as ``overflow``."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         values = function(block)
-    bounded: NDArray[np.float64] = np.clip(np.nan_to_num(values, nan=overflow), -HUGE, HUGE)
-    return bounded
+    return np.asarray(np.clip(np.nan_to_num(values, nan=overflow), -HUGE, HUGE))
 
 
 # Softmax and its logarithms over rows of scores: each a line of numpy, where importing scipy's
@@ -376,15 +369,13 @@ def _bounded(
 def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probabilities that scores (n, C) stand for."""
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    probabilities: NDArray[np.float64] = shares / shares.sum(axis=1, keepdims=True)
-    return probabilities
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def log_softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the log of :func:`softmax`, exact where that is nearly 0."""
     shifted = scores - scores.max(axis=1, keepdims=True)
-    logs: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return logs
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
 def logsumexp(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -393,8 +384,7 @@ def logsumexp(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     at_top = scores == largest
     n_top = at_top.sum(axis=1, keepdims=True, dtype=np.float64)
     rest = np.exp(np.where(at_top, -np.inf, scores) - largest).sum(axis=1, keepdims=True)
-    sums: NDArray[np.float64] = (np.log1p(rest / n_top) + np.log(n_top) + largest)[:, 0]
-    return sums
+    return np.asarray((np.log1p(rest / n_top) + np.log(n_top) + largest)[:, 0])
 
 
 def unit_rows(X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -402,8 +392,7 @@ def unit_rows(X: NDArray[np.float64]) -> NDArray[np.float64]:
     largest = np.abs(X).max(axis=1, keepdims=True)  # first, so that no square over- or underflows
     X = X / np.where(largest > 0, largest, 1.0)
     norm = np.linalg.norm(X, axis=1, keepdims=True)
-    unit: NDArray[np.float64] = X / np.where(norm > 0, norm, 1.0)
-    return unit
+    return np.asarray(X / np.where(norm > 0, norm, 1.0))
 
 
 def cosines(X: NDArray[np.float64], directions: NDArray[np.float64]) -> NDArray[np.float64]:

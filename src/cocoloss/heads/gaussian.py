@@ -108,8 +108,7 @@ class GaussianHead(EmbeddingHead):
         if self.covariance_ == "diag":
             return P**-2.0
         factor = np.linalg.inv(P)  # L^T
-        covariances: NDArray[np.float64] = np.swapaxes(factor, -1, -2) @ factor
-        return covariances
+        return np.asarray(np.swapaxes(factor, -1, -2) @ factor)
 
     def _learn(self, rows: LabelledRows, priors: dict[str, Any]) -> FittedGaussian:
         options = FittedGaussian.OPTIONS["covariance"]
