@@ -106,10 +106,6 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
             How often each row counts: 2 is exactly the row twice, 0 the row left out. Weights
             that are not all whole numbers are relative: they are scaled to a mean of one. So are
             whole ones that make more than 10,000 rows and ten of each.
-
-        Returns
-        -------
-        The estimator itself.
         """
         from cocoloss.estimators import fit as steps  # noqa: PLC0415 - torch, to train
         from cocoloss.estimators.jobs import train_jobs  # noqa: PLC0415
@@ -142,10 +138,6 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
             All classes, in the first call; those of ``y`` if None.
         sample_weight : array of shape (n,), optional
             How often each row counts, as for ``fit``.
-
-        Returns
-        -------
-        The estimator itself.
         """
         from cocoloss.estimators.partial_fit import learn_part  # noqa: PLC0415 - torch, to train
 
@@ -217,16 +209,11 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         return np.asarray([f"{prefix}{i}" for i in range(width)], dtype=object)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted classifier to a file, whole or not at all.
+        """Write the fitted classifier to a file such as ``model.coco``, whole or not at all.
 
         The file holds the weights and what the preprocessing has learnt, no rows and no pickle.
         Callbacks are left out, and so are a ``random_state`` that is a generator and requests of
         scikit-learn's metadata routing; arguments that are series or frames become arrays.
-
-        Parameters
-        ----------
-        path : path
-            Such as ``model.coco``; a file that is there is replaced.
 
         Raises
         ------
@@ -257,15 +244,6 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a classifier that :meth:`save` wrote; nothing in the file is run.
 
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        The fitted classifier; predicting needs no torch.
-
         Raises
         ------
         CoCoError
@@ -285,11 +263,6 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         Its outputs are ``label``, ``probabilities`` (``scores`` for a linear head; of two classes
         the one score with both signs) and ``embedding``, those of :meth:`predict`,
         :meth:`predict_proba` and :meth:`transform`.
-
-        Parameters
-        ----------
-        path : path
-            Such as ``model.onnx``.
 
         Raises
         ------

@@ -79,7 +79,7 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
     temperature_ = learnt("temperature")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the classes from embeddings.
+        """Learn the classes from embeddings; ``temperature_`` is back at 1.
 
         Parameters
         ----------
@@ -88,10 +88,6 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
             Class of each row; at least two classes.
         sample_weight : array-like of shape (n,), optional
             How often each row counts: 2 is the row twice, 0 the row left out.
-
-        Returns
-        -------
-        The head itself, with ``temperature_`` back at 1.
 
         Raises
         ------
@@ -132,10 +128,6 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
             Not every class need be there, but none that the head has never seen.
         sample_weight : array-like of shape (n,), optional
             How often each row counts.
-
-        Returns
-        -------
-        The head itself, with a new ``temperature_``.
         """
         check_is_fitted(self)
         X, y = validate_data(self, as_array(X), as_array(y), reset=False, dtype=FLOATS)

@@ -134,14 +134,8 @@ class FittedHead(ABC):
             raise CoCoError(
                 "the embedding of a row is not finite: the weights of the network are too large"
             )
-        result: NDArray[Any] | None = None
-        for block in blocks(len(X), self.n_classes * X.shape[1]):
-            values = function(X[block].astype(np.float64, copy=False))
-            if result is None:
-                result = np.empty((len(X), *values.shape[1:]), dtype=values.dtype)
-            result[block] = values
-        assert result is not None  # there is always a block, if only an empty one
-        return result
+        rows = blocks(len(X), self.n_classes * X.shape[1])
+        return np.concatenate([function(X[r].astype(np.float64, copy=False)) for r in rows])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -170,10 +164,7 @@ class FittedGaussian(FittedHead):
     def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         q = block.shape[1]
         distances = self._squared_distances(block)  # (b, C)
-        log_density: NDArray[np.float64] = self.log_determinant - 0.5 * (
-            q * np.log(2 * np.pi) + distances
-        )
-        return log_density
+        return np.asarray(self.log_determinant - 0.5 * (q * np.log(2 * np.pi) + distances))
 
     def _outlier_score(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(self._squared_distances(block).min(axis=1))
