@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 # Fewer held-out rows than this say too little about when to stop, or how sure to be.
 FEWEST_HELD_OUT = 20
@@ -171,11 +172,7 @@ def _log_likelihoods(h: Tensor, y: Tensor, weights: Tensor, z: Tensor, n_classes
 
 def _pad(rows: Sequence[NDArray[np.int64]], weights: Tensor) -> tuple[Tensor, Tensor]:
     """Return rows as (K, n) and their weights, which are zero where there is no row."""
-    longest = max(len(r) for r in rows)
-    index = np.zeros((len(rows), longest), dtype=np.int64)
-    real = np.zeros((len(rows), longest), dtype=np.float32)
-    for k, r in enumerate(rows):
-        index[k, : len(r)] = r
-        real[k, : len(r)] = 1
-    chosen = torch.from_numpy(index).to(weights.device)
-    return chosen, weights[chosen] * torch.from_numpy(real).to(weights.device)
+    index = pad_sequence([torch.from_numpy(r) for r in rows], batch_first=True)
+    real = pad_sequence([torch.ones(len(r)) for r in rows], batch_first=True)
+    chosen = index.to(weights.device)
+    return chosen, weights[chosen] * real.to(weights.device)
