@@ -95,10 +95,19 @@ def test_the_same_seed_gives_the_same_bits(make):
     assert not np.array_equal(first.parameters_, other.parameters_)
 
 
-def test_the_order_of_the_rows_does_not_matter():
-    order = np.random.default_rng(0).permutation(len(X))
-    first, second = (quick(max_iter=3).fit(X[rows], Y[rows]) for rows in (slice(None), order))
-    np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+ORDER = np.random.default_rng(0).permutation(len(X))
+
+
+@pytest.mark.parametrize(
+    ("rows", "weight"),
+    [(ORDER, None), (slice(None), 7), (slice(None), 0.3)],
+    ids=["order", "weight", "fraction"],
+)
+def test_neither_the_order_of_the_rows_nor_a_constant_weight_matters(rows, weight):
+    weights = None if weight is None else np.full(len(Y), weight)
+    found = quick(max_iter=3).fit(X[rows], Y[rows], sample_weight=weights)
+    plain = fitted(CoCoClassifier, max_iter=3)
+    np.testing.assert_array_equal(found.predict_proba(X_TEST), plain.predict_proba(X_TEST))
 
 
 def test_the_global_seed_is_left_alone():
@@ -190,13 +199,6 @@ def test_dot_regression_has_learnt_the_class_shares():
     h = one.fit(X_train, y_train).transform(X_test)
     nearest = (h @ one.heads_[0].prototypes_.T).argmax(axis=1)
     np.testing.assert_array_equal(one.predict(X_test), nearest)
-
-
-def test_a_constant_weight_is_no_weight():
-    plain = quick(max_iter=3).fit(X, Y).predict_proba(X_TEST)
-    for weight in (7, 0.3):
-        weighted = quick(max_iter=3).fit(X, Y, sample_weight=np.full(len(Y), weight))
-        np.testing.assert_array_equal(weighted.predict_proba(X_TEST), plain)
 
 
 def test_probabilities_are_honest():

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from cocoloss.training import TrainingData
+
 # Fewer held-out rows than this say too little about when to stop, or how sure to be.
 FEWEST_HELD_OUT = 20
 # From this many different rows of a class on, how often they occur says how often rows recur.
@@ -103,23 +105,19 @@ class HeldOutLoss:
 
     def __init__(
         self,
-        inputs: Tensor,  # (R, d), of the stack
-        labels: Tensor,  # (R,)
-        train: Sequence[NDArray[np.int64]],  # rows of each model
-        held_out: Sequence[NDArray[np.int64]],
-        n_classes: int,
+        data: TrainingData,
+        held_out: Sequence[NDArray[np.int64]],  # rows of each model
         *,
         logits: bool,
         weights: Tensor | None = None,  # (R,), how often each row counts
     ) -> None:
-        self.n_classes, self.logits = n_classes, logits
-        self.inputs, self.labels = inputs, labels
-        rows = [
-            r[np.linspace(0, len(r) - 1, min(len(r), MOST_FITTED)).astype(np.int64)] for r in train
-        ]
+        self.n_classes, self.logits = data.n_classes, logits
+        self.inputs, self.labels = data.inputs, data.labels
         if weights is None:
-            weights = torch.ones(len(inputs), device=inputs.device)
-        self.train, self.train_weights = _pad(rows, weights)
+            weights = torch.ones(len(data.inputs), device=data.inputs.device)
+        few = [np.linspace(0, len(r) - 1, min(len(r), MOST_FITTED)) for r in data.rows]
+        train = [r[places.astype(np.int64)] for r, places in zip(data.rows, few, strict=True)]
+        self.train, self.train_weights = _pad(train, weights)
         self.held_out, self.held_out_weights = _pad(held_out, weights)
 
     @torch.no_grad()

@@ -135,19 +135,12 @@ def train_jobs(
         validate = None
         if all(len(r) for r in held_out):
             uneven = [None if np.ptp(job.row_weights) == 0 else job.row_weights for job in jobs]
-            validate = HeldOutLoss(
-                inputs,
-                labels,
-                data.rows,
-                held_out,
-                data.n_classes,
-                logits=design.logits,
-                weights=_joined(uneven, jobs),
-            )
+            counts = _joined(uneven, jobs)
+            validate = HeldOutLoss(data, held_out, logits=design.logits, weights=counts)
         modules = list(network.modules) if isinstance(network, ModuleStack) else None
         if verbose:
             callbacks = [*callbacks, stack.enter_context(_progress_bar(jobs[0]))]
-        how = {"validate": validate, "callbacks": callbacks}
+        how: dict[str, Any] = {"validate": validate, "callbacks": callbacks}
         outcome = train(network, design.loss, data, design.schedule, generators, **how)
     return _shared_out(jobs, outcome, modules)
 
