@@ -109,8 +109,8 @@ def cells(values):
     [
         (X, np.where(Y == 0, np.nan, Y), "it has gaps; drop the rows"),
         (X, np.where(Y == 0, None, NAMES), "it has gaps; drop the rows"),
-        (X, cells(["a", 1, 2]), "y mixes text with other values"),
-        (X, cells([True, 1, 2]), "mixes booleans and whole numbers"),
+        (X, cells(["a", 1, 2]), "y mixes int and str; make all its classes"),
+        (X, cells([True, 1, 2]), "y mixes bool and int; make"),
         (
             X,
             np.where(Y == 0, 2**70, Y.astype(object)),

@@ -29,12 +29,13 @@ from cocoloss.columns.frames import is_polars, read_table
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads.base import as_prior
 
-TEXT, TRUTH, WHOLE, REAL = "text", "booleans", "whole numbers", "numbers"
-KINDS: dict[str, tuple[type, ...]] = {  # in this order: a bool is an int
-    TEXT: (str,),
-    TRUTH: (bool, np.bool_),
-    WHOLE: (int, np.integer),
-    REAL: (float, np.floating),
+# What pandas finds among objects -> how they are held.
+DTYPES: dict[str, Any] = {
+    "string": object,
+    "boolean": np.bool_,
+    "integer": np.int64,
+    "floating": np.float64,
+    "mixed-integer-float": np.float64,
 }
 MOST_BITS = 53  # of the largest weight
 EQUAL = 1e-6  # weights that differ by less than this share of the largest count as equal
@@ -101,32 +102,20 @@ def read_target(
 
 def _of_one_kind(y: NDArray[Any]) -> NDArray[Any]:
     """Return objects as what they are: text stays, truths and numbers become numpy's."""
-
-    def kind_of(label: Any) -> str:
-        named = (kind for kind, classes in KINDS.items() if isinstance(label, classes))
-        return next(named, type(label).__name__)
-
-    kinds = set(map(kind_of, y))
-    if kinds == {TEXT}:
-        return y
-    if kinds == {TRUTH}:
-        return y.astype(np.bool_)
-    if kinds == {WHOLE}:
+    found = types.infer_dtype(y)
+    if found in DTYPES:
         try:
-            return y.astype(np.int64)
+            return y.astype(DTYPES[found], copy=False)
         except OverflowError:
             raise CoCoError(
                 f"y has whole numbers of more than 64 bits, such as {max(y, key=abs)}; make them "
                 f"text"
             ) from None
-    if kinds <= {WHOLE, REAL}:
-        return y.astype(np.float64)
-    if TEXT in kinds:
-        raise CoCoError("y mixes text with other values; make all its classes text, or none")
+    kinds = sorted({type(label).__name__ for label in y})
     if len(kinds) > 1:
-        raise CoCoError(f"y mixes {' and '.join(sorted(kinds))}; make all its classes of one kind")
+        raise CoCoError(f"y mixes {' and '.join(kinds)}; make all its classes of one kind")
     raise CoCoError(
-        f"y holds values of type {kinds.pop()}, such as {y[0]!r:.80}; make its classes text, whole "
+        f"y holds values of type {kinds[0]}, such as {y[0]!r:.80}; make its classes text, whole "
         f"numbers or booleans"
     )
 
