@@ -24,7 +24,6 @@ from cocoloss.tables.dialect import (
     suffix_of,
     unreadable,
 )
-from cocoloss.tables.parquet_and_arff import open_arff, open_parquet, write_parquet
 
 # What pandas takes for a gap, and the mark of ARFF and the UCI repository.
 MISSING = (
@@ -176,10 +175,12 @@ def open_table(
         found = find_format(source, encoding)
         if found not in {PARQUET, ARFF}:
             sample = read_sample(source)
-    if found == PARQUET:
-        return open_parquet(path, text)
-    if found == ARFF:
-        return open_arff(path, encoding, text, write_table)
+    if found in {PARQUET, ARFF}:
+        from cocoloss.tables import parquet_and_arff as typed  # noqa: PLC0415 - text does without
+
+        if found == PARQUET:
+            return typed.open_parquet(path, text)
+        return typed.open_arff(path, encoding, text, write_table)
     return DelimitedFile(
         path,
         encoding,
@@ -333,6 +334,8 @@ def write_table(frames: Any, path: str | os.PathLike[str]) -> int:
     """
     suffix, gzipped = suffix_of(path)
     if SUFFIXES.get(suffix) == PARQUET and not gzipped:
+        from cocoloss.tables.parquet_and_arff import write_parquet  # noqa: PLC0415 - the same
+
         return write_parquet(frames, path)
     if suffix in SEPARATORS:
         return write_delimited(frames, path, SEPARATORS[suffix])
