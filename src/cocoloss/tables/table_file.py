@@ -196,9 +196,7 @@ def read_table(path: str | os.PathLike[str], **options: Any) -> Any:
 
     Parameters
     ----------
-    path : path
-        The file.
-    **options
+    path, **options
         As in :func:`open_table`.
 
     Returns
@@ -243,8 +241,9 @@ def iter_tables(
 
     Parameters
     ----------
-    path : path
-        The file.
+    path, **options
+        As in :func:`open_table`. Name the columns that a model takes for categories in ``text``:
+        then codes are read as they were when it was fitted.
     rows : int
         Most rows in a chunk. There are fewer where the table is very wide, and where a group of
         rows ends in a Parquet file.
@@ -252,9 +251,6 @@ def iter_tables(
         The only columns wanted; what others hold does not matter then.
     lenient : collection of str
         Columns that may hold text among numbers in a later chunk; they are text in such a chunk.
-    **options
-        As in :func:`open_table`. Name the columns that a model takes for categories in ``text``:
-        then codes are read as they were when it was fitted.
 
     Yields
     ------
@@ -284,14 +280,12 @@ def iter_columns(
 
     Parameters
     ----------
-    path : path
-        The file.
+    path, **options
+        As in :func:`open_table`.
     columns : collection of str
         Which columns, in the order wanted.
     rows : int
         Most rows in a chunk, as in :func:`iter_tables`.
-    **options
-        As in :func:`open_table`.
 
     Yields
     ------
