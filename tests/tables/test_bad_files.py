@@ -59,6 +59,7 @@ def complaint(path, **options):
         ('{"a": [1, 2]}', "JSON"),
         ("a;b;c\n" + "1;2;3\n" * 5 + "1,2,3,4;x\n", "line 7: 2 cells"),  # the outlier is not asked
         ("sep=;\na;b\n1;2\n3\n", "line 4: 1 cell"),  # a hint to Excel shifts no numbers of lines
+        ("a:b:c\n1:2:3\n4:5:6\n", "separated by ':'"),
         (LETTER, "does not look like a table"),
         ("%PDF-1.7 ...", "PDF"),
         (b"\x89PNG\r\n\x1a\n\0\0", "a picture"),

@@ -49,6 +49,7 @@ EXCEL_HINT = re.compile(rb'\A"?sep=.?"?[;,\t]*(\r?\n|\r)', re.IGNORECASE)
 
 WHITESPACE = r"\s+"  # as pandas spells it
 SEPARATORS = ["\t", ",", ";", "|", WHITESPACE]  # the first of equals wins
+UNUSUAL = ":^~!"  # to name in a message, not to guess
 SPOKEN = {"\t": "tab", WHITESPACE: "white space"}
 
 ENOUGH_BYTES = 1 << 16  # of a file show how it is written
@@ -362,6 +363,12 @@ def _find_separator(path: object, sample: Sample) -> str:
     best = max(SEPARATORS, key=lambda candidate: scores[candidate])
     if scores[best]:
         return best
+    for candidate in UNUSUAL:
+        if _score(sample, candidate):
+            raise CoCoError(
+                f"{path}: no comma, semicolon, tab, bar or space splits its rows; it looks "
+                f"separated by {candidate!r}, set separator to {candidate!r} if so"
+            )
     lines = sample.text.splitlines()[:ENOUGH_ROWS]
     if any(OTHER_SEPARATOR.search(line) or len(line.split()) > MOST_WORDS for line in lines):
         raise CoCoError(
