@@ -134,7 +134,7 @@ def state_part(
     """Return a part of a state that is of a type, its items of another, and so many."""
     part = state.get(name) if isinstance(state, Mapping) else None
     require(isinstance(part, kind), f"its {name} must be of type {kind.__name__}")
-    items = part.values() if isinstance(part, Mapping) else part
+    items: Any = part.values() if isinstance(part, Mapping) else part
     if of is not None:
         sound = all(isinstance(item, of) for item in items)
         require(sound, f"the items of its {name} must be of type {of.__name__}")

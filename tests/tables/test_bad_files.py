@@ -39,13 +39,11 @@ def complaint(path, **options):
     ("content", "said"),
     [
         ("", "is empty"),
-        ("\n \n", "is empty"),
         ("a,b\n", "header but no rows"),
         ("a, a\n1, 2\n", "several columns named 'a'"),
         ("a,b\n1,2\n1,2,3\n", "line 3: 3 cells where the first row has 2"),
         ("a,b\n1,2\n1\n1,2\n", "line 3: 1 cell where the first row has 2"),
         ('a,b\n"1\n1",2\n1,2,3\n', "line 4: 3 cells"),
-        ("a,b\n1,2,3\n1,2,3\n", "line 1: 2 cells|line 2: 3 cells"),
         (LONG + "1,2,3,4\n", "line 12002: 4 cells where the first row has 3"),
         (LONG + "1,2\n", "line 12002: 2 cells where the first row has 3"),
         (LONG + "1,2,\n" + "1,2\n", "line 12003: 2 cells where the first row has 3"),
@@ -57,13 +55,11 @@ def complaint(path, **options):
         ("a,b\n1,\0\n", "binary data"),
         ("1,2,5\n3,4,9\n", "looks like data.*header to False"),
         ("5.1,3.5,1.4,setosa\n4.9,3.0,1.4,setosa\n", "looks like data.*--no-header"),
-        ("39, State-gov, 77516, 13\n50, Self-emp, 83311, 13\n", "looks like data"),
         ("<!DOCTYPE html><html><body>404</body></html>", "web page"),
-        ('<?xml version="1.0"?><a/>', "web page or XML"),
         ('{"a": [1, 2]}', "JSON"),
-        ('[{"a": 1}, {"a": 2}]', "JSON"),
         ("a;b;c\n" + "1;2;3\n" * 5 + "1,2,3,4;x\n", "line 7: 2 cells"),  # the outlier is not asked
         ("sep=;\na;b\n1;2\n3\n", "line 4: 1 cell"),  # a hint to Excel shifts no numbers of lines
+        ("a:b:c\n1:2:3\n4:5:6\n", "separated by ':'"),
         (LETTER, "does not look like a table"),
         ("%PDF-1.7 ...", "PDF"),
         (b"\x89PNG\r\n\x1a\n\0\0", "a picture"),
@@ -72,7 +68,6 @@ def complaint(path, **options):
         (b"a,b\n\xc3\xa4,1\n\xe4,2\n", "not in utf-8 throughout"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old Excel.*save it as CSV"),
         (b"BZh91AY", "bzip2"),
-        (b"SQLite format 3\0", "SQLite"),
     ],
 )
 def test_a_bad_file_gives_one_clear_line(saved, content, said):

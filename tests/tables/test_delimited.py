@@ -54,7 +54,7 @@ def frames(draw):
     return pd.DataFrame(columns)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(
     frame=frames(),
     separator=st.sampled_from([",", ";", "\t", "|"]),
@@ -74,7 +74,7 @@ def test_what_pandas_writes_is_read_as_it_was(
     assert_frame_equal(read_table(path, separator=separator, decimal="."), frame)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(frame=frames(), rows=st.integers(1, 5), packed=st.booleans())
 def test_chunks_joined_are_the_whole(tmp_path_factory, frame, rows, packed):
     path = tmp_path_factory.mktemp("chunks") / ("a.csv.gz" if packed else "a.csv")
@@ -250,9 +250,9 @@ def test_a_column_that_is_empty_at_first_may_hold_anything_later(saved):
     assert chunks[-1]["b"].tolist() == ["seldom"]
 
 
-def test_ten_thousand_columns_are_read(saved):
-    names = [f"a_rather_long_name_{j}" for j in range(10_000)]
-    frame = pd.DataFrame(np.arange(30_000).reshape(3, -1), columns=names)
+def test_thousands_of_columns_are_read(saved):
+    names = [f"a_rather_long_name_{j}" for j in range(4000)]  # more than are looked at first
+    frame = pd.DataFrame(np.arange(12_000).reshape(3, -1), columns=names)
     path = saved(frame.to_csv(index=False))
     assert_frame_equal(read_table(path), frame)
     assert sum(len(chunk) for chunk in iter_tables(path)) == 3

@@ -13,7 +13,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from pathlib import Path
@@ -49,6 +49,7 @@ EXCEL_HINT = re.compile(rb'\A"?sep=.?"?[;,\t]*(\r?\n|\r)', re.IGNORECASE)
 
 WHITESPACE = r"\s+"  # as pandas spells it
 SEPARATORS = ["\t", ",", ";", "|", WHITESPACE]  # the first of equals wins
+UNUSUAL = ":^~!"  # to name in a message, not to guess
 SPOKEN = {"\t": "tab", WHITESPACE: "white space"}
 
 ENOUGH_BYTES = 1 << 16  # of a file show how it is written
@@ -75,6 +76,9 @@ class TextSource:
     A first line ``sep=;``, which names the separator for Excel, is given as an empty one. With
     ``returns``, lines end in ``\r`` alone, as on old Macs, and are given with ``\n``. pandas' C
     parser takes bytes for UTF-8 as they are, which spares it decoding and encoding.
+
+    Without a name or a mark the encoding is UTF-8, or Windows-1252 if the first byte beyond ASCII
+    does not begin a UTF-8 character. The two agree on ASCII, so the choice can wait for that byte.
     """
 
     def __init__(self, path: Path, encoding: str | None = None, *, returns: bool = False) -> None:
@@ -82,6 +86,7 @@ class TextSource:
         self._returns = returns
         self._position = 0
         self._is_start = True
+        self._rest = b""  # of a character that goes on in the next block
         try:
             # Closed by close(), as that of any stream.
             self._file: BinaryIO = path.open("rb", buffering=0)
@@ -95,12 +100,20 @@ class TextSource:
                 self._file.seek(0)
                 self._unpacked = gzip.GzipFile(fileobj=self._file)
                 head = self._bytes(HEAD_BYTES)
-            self._recoder = Recoder(head, encoding)
+            if encoding is None:
+                marks = (name for mark, name in BYTE_ORDER_MARKS.items() if head.startswith(mark))
+                encoding = next(marks, None)
+            self.encoding = "utf-8" if encoding is None else _codec(encoding)
         except CoCoError:
             self.close()
             raise
+        self._is_sure = encoding is not None  # that it is not the other one of the two
+        is_utf8 = self.encoding in {"utf-8", "utf-8-sig"}
+        self._decode: Callable[[bytes, bool], str] | None = (
+            None if is_utf8 else codecs.getincrementaldecoder(self.encoding)().decode
+        )
         self.head = head  # unpacked, in the encoding of the file
-        self._pending = head.removeprefix(codecs.BOM_UTF8) if self._recoder.is_utf8 else head
+        self._pending = head.removeprefix(codecs.BOM_UTF8) if is_utf8 else head
 
     def __enter__(self) -> Self:
         return self
@@ -115,13 +128,11 @@ class TextSource:
         """Close the file."""
         self._file.close()
 
-    def read(self, size: int = -1) -> bytes:
-        """Return about ``size`` bytes of complete characters, some until the end; all for -1."""
-        if size < 0:
-            return b"".join(iter(lambda: self.read(BLOCK), b""))
+    def read(self, size: int) -> bytes:
+        """Return about ``size`` bytes of complete characters, some until the end."""
         while True:
             data, self._pending = self._pending or self._bytes(size), b""
-            text = self._recode(data)
+            text = self._text(data)
             if text or not data:
                 return text
 
@@ -137,9 +148,9 @@ class TextSource:
 
     def find_encoding(self) -> str:
         """Read up to the first character beyond ASCII, and return the encoding of the file."""
-        while not self._recoder.is_sure and self.read(BLOCK):
+        while not self._is_sure and self.read(BLOCK):
             pass
-        return self._recoder.name
+        return self.encoding
 
     def _bytes(self, size: int) -> bytes:
         try:
@@ -151,11 +162,19 @@ class TextSource:
             ) from error
         return data
 
-    def _recode(self, data: bytes) -> bytes:
+    def _text(self, data: bytes) -> bytes:
         try:
-            text = self._recoder.recode(data, final=not data)
+            text = self._recode(data, final=not data)
         except UnicodeError as error:
-            raise CoCoError(self._wrong_encoding(error)) from error
+            where = ""
+            if isinstance(error, UnicodeDecodeError):
+                byte = error.object[error.start]
+                where = f": byte 0x{byte:02x} near position {self._position + error.start}"
+            name = getattr(error, "encoding", self.encoding)
+            raise CoCoError(
+                f"{self.path} is not in {name} throughout{where}; name its encoding, such as "
+                f"latin-1"
+            ) from error
         if b"\0" in text:
             raise CoCoError(
                 f"{self.path} holds a NUL byte near position {self._position}; "
@@ -167,54 +186,25 @@ class TextSource:
             text = EXCEL_HINT.sub(rb"\1", text, count=1)  # the line stays, for the numbers of lines
         return text.replace(b"\r", b"\n") if self._returns else text
 
-    def _wrong_encoding(self, error: UnicodeError) -> str:
-        where = ""
-        if isinstance(error, UnicodeDecodeError):
-            byte = error.object[error.start]
-            where = f": byte 0x{byte:02x} near position {self._position + error.start}"
-        name = getattr(error, "encoding", self._recoder.name)
-        return f"{self.path} is not in {name} throughout{where}; name its encoding, such as latin-1"
-
-
-class Recoder:
-    r"""What turns blocks of bytes into UTF-8, keeping split characters for the next block.
-
-    Without a name it is UTF-8, or Windows-1252 if the first byte beyond ASCII does not begin a
-    UTF-8 character. The two agree on ASCII, so the choice can wait for that byte wherever it is.
-    """
-
-    def __init__(self, start: bytes, encoding: str | None = None) -> None:
-        self._rest = b""
-        if encoding is None:
-            marks = (name for mark, name in BYTE_ORDER_MARKS.items() if start.startswith(mark))
-            encoding = next(marks, None)
-        self.name = "utf-8" if encoding is None else _codec(encoding)
-        self.is_utf8 = self.name in {"utf-8", "utf-8-sig"}
-        self.is_sure = encoding is not None  # that it is not the other one of the two
-        self._decoder = None if self.is_utf8 else codecs.getincrementaldecoder(self.name)()
-
-    def recode(self, data: bytes, *, final: bool) -> bytes:
-        """Return a block as UTF-8; ``final`` says that nothing follows."""
-        if self._decoder is not None:
-            return self._decoder.decode(data, final).encode()
-        if self.name == WINDOWS:
-            return _from_western(data).encode()
+    def _recode(self, data: bytes, *, final: bool) -> bytes:
+        if self._decode is not None:
+            return self._decode(data, final).encode()
         if not self._rest and data.isascii():
             return data
         data = self._rest + data
         try:
             _, used = codecs.utf_8_decode(data, "strict", final)
         except UnicodeDecodeError as error:
-            if self.is_sure or not data[: error.start].isascii():
+            if self._is_sure or not data[: error.start].isascii():
                 raise
-            self.name, self.is_sure = WINDOWS, True
+            self.encoding, self._is_sure, self._decode = WINDOWS, True, _from_western
             return _from_western(data).encode()
         self._rest = data[used:]
-        self.is_sure = self.is_sure or not data[:used].isascii()
+        self._is_sure = self._is_sure or not data[:used].isascii()
         return data[:used]
 
 
-def _from_western(data: bytes) -> str:
+def _from_western(data: bytes, _: bool = True) -> str:
     return codecs.charmap_decode(data, "strict", WESTERN)[0]
 
 
@@ -373,6 +363,12 @@ def _find_separator(path: object, sample: Sample) -> str:
     best = max(SEPARATORS, key=lambda candidate: scores[candidate])
     if scores[best]:
         return best
+    for candidate in UNUSUAL:
+        if _score(sample, candidate):
+            raise CoCoError(
+                f"{path}: no comma, semicolon, tab, bar or space splits its rows; it looks "
+                f"separated by {candidate!r}, set separator to {candidate!r} if so"
+            )
     lines = sample.text.splitlines()[:ENOUGH_ROWS]
     if any(OTHER_SEPARATOR.search(line) or len(line.split()) > MOST_WORDS for line in lines):
         raise CoCoError(

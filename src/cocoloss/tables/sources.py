@@ -8,7 +8,6 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from textwrap import shorten
@@ -306,8 +305,7 @@ def load_source(text: str) -> Source:
     raise CoCoError(f"{text!r} is not a source of tables{guess or f'; say {SPELLINGS}'}")
 
 
-@dataclass(frozen=True)
-class TableCheck:
+class TableCheck(NamedTuple):
     """What became of loading a table: its sizes and fingerprint, or one line that says why not."""
 
     name: str

@@ -24,7 +24,6 @@ from cocoloss.tables.dialect import (
     suffix_of,
     unreadable,
 )
-from cocoloss.tables.parquet_and_arff import open_arff, open_parquet, write_parquet
 
 # What pandas takes for a gap, and the mark of ARFF and the UCI repository.
 MISSING = (
@@ -176,10 +175,12 @@ def open_table(
         found = find_format(source, encoding)
         if found not in {PARQUET, ARFF}:
             sample = read_sample(source)
-    if found == PARQUET:
-        return open_parquet(path, text)
-    if found == ARFF:
-        return open_arff(path, encoding, text, write_table)
+    if found in {PARQUET, ARFF}:
+        from cocoloss.tables import parquet_and_arff as typed  # noqa: PLC0415 - text does without
+
+        if found == PARQUET:
+            return typed.open_parquet(path, text)
+        return typed.open_arff(path, encoding, text, write_table)
     return DelimitedFile(
         path,
         encoding,
@@ -195,9 +196,7 @@ def read_table(path: str | os.PathLike[str], **options: Any) -> Any:
 
     Parameters
     ----------
-    path : path
-        The file.
-    **options
+    path, **options
         As in :func:`open_table`.
 
     Returns
@@ -242,8 +241,9 @@ def iter_tables(
 
     Parameters
     ----------
-    path : path
-        The file.
+    path, **options
+        As in :func:`open_table`. Name the columns that a model takes for categories in ``text``:
+        then codes are read as they were when it was fitted.
     rows : int
         Most rows in a chunk. There are fewer where the table is very wide, and where a group of
         rows ends in a Parquet file.
@@ -251,9 +251,6 @@ def iter_tables(
         The only columns wanted; what others hold does not matter then.
     lenient : collection of str
         Columns that may hold text among numbers in a later chunk; they are text in such a chunk.
-    **options
-        As in :func:`open_table`. Name the columns that a model takes for categories in ``text``:
-        then codes are read as they were when it was fitted.
 
     Yields
     ------
@@ -283,14 +280,12 @@ def iter_columns(
 
     Parameters
     ----------
-    path : path
-        The file.
+    path, **options
+        As in :func:`open_table`.
     columns : collection of str
         Which columns, in the order wanted.
     rows : int
         Most rows in a chunk, as in :func:`iter_tables`.
-    **options
-        As in :func:`open_table`.
 
     Yields
     ------
@@ -333,6 +328,8 @@ def write_table(frames: Any, path: str | os.PathLike[str]) -> int:
     """
     suffix, gzipped = suffix_of(path)
     if SUFFIXES.get(suffix) == PARQUET and not gzipped:
+        from cocoloss.tables.parquet_and_arff import write_parquet  # noqa: PLC0415 - the same
+
         return write_parquet(frames, path)
     if suffix in SEPARATORS:
         return write_delimited(frames, path, SEPARATORS[suffix])
