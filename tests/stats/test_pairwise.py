@@ -70,13 +70,6 @@ def test_splitting_zeros_gives_the_p_value_of_pratt(differences):
     assert result.p_value == pytest.approx(pratt, rel=1e-9)
 
 
-@given(small_integers)
-def test_rank_sums_add_up(differences):
-    n = len(differences)
-    result = wilcoxon_paired(differences, np.zeros(n))
-    assert result.sum_first + result.sum_second == n * (n + 1) / 2
-
-
 @pytest.mark.parametrize("n", [6, 10, 50, 51, 500])
 @pytest.mark.parametrize("zeros", ["split", "drop"])
 def test_equal_scores_have_p_of_one_and_no_warning(n, zeros):
@@ -93,6 +86,7 @@ def test_changing_sides_changes_only_the_sides(differences, seed):
     one, other = wilcoxon_paired(first, second), wilcoxon_paired(second, first)
     assert one.p_value == other.p_value
     assert (one.sum_first, one.sum_second) == (other.sum_second, other.sum_first)
+    assert one.sum_first + one.sum_second == len(first) * (len(first) + 1) / 2
 
 
 @given(st.lists(small_integers.filter(lambda d: len(d) == 8), min_size=2, max_size=6))
@@ -134,11 +128,6 @@ def test_infinite_scores_are_beyond_all_others_and_equal_to_each_other():
     assert wilcoxon_paired(first, second) == finite
 
 
-def test_the_least_scores_differ_as_others_do():
-    found = wilcoxon_paired(np.arange(2, 8) * 1e-310, np.ones(6) * 1e-310)
-    assert (found.p_value, found.n_zeros) == (0.03125, 0)
-
-
 def test_differences_beyond_the_largest_float_are_ranked_without_a_warning():
     found = wilcoxon_paired([1e308] * 6, [-1e308] * 6)
     assert (found.p_value, found.sum_first) == (0.03125, 21)
@@ -174,9 +163,6 @@ def test_holm_is_not_a_division_of_alpha_by_the_number_of_models():
     # Three models, three pairs. Alpha / (k - 1) = 0.025 would reject the second; Holm does not.
     assert (holm([0.001, 0.0245, 0.0250]) < 0.05).tolist() == [True, True, True]
     assert (holm([0.020, 0.0245, 0.9]) < 0.05).tolist() == [False, False, False]
-
-
-def test_holm_of_nothing_is_nothing():
     assert holm([]).shape == (0,)
 
 

@@ -12,27 +12,13 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Outcome:
-    """What training leaves behind.
+    """What training leaves behind: each model at its best score, or as it ended if it has none."""
 
-    Attributes
-    ----------
-    parameters : Tensor of shape (K, P)
-        Those of the best validation score of each model, or of its last step if it has none.
-    buffers : Tensor of shape (K, B)
-        Those that belong to the parameters.
-    loss_curves : list of K lists
-        Mean training loss of each model in each epoch it trained.
-    scores : array of shape (K,)
-        Best validation score of each model; NaN if it has none.
-    best_epochs : array of shape (K,)
-        Epoch of that score, from 1; the last epoch if there is none.
-    """
-
-    parameters: Tensor
-    buffers: Tensor
-    loss_curves: list[list[float]]
-    scores: NDArray[np.float64]
-    best_epochs: NDArray[np.int64]
+    parameters: Tensor  # (K, P)
+    buffers: Tensor  # (K, B), those that belong to the parameters
+    loss_curves: list[list[float]]  # mean training loss of each model in each epoch it trained
+    scores: NDArray[np.float64]  # (K,), best validation score; NaN if there is none
+    best_epochs: NDArray[np.int64]  # (K,), epoch of that score, from 1; else the last one
 
 
 class BestSoFar:

@@ -1,8 +1,6 @@
-"""The training loop: K networks step together, and each stops for itself.
+"""The training loop: K networks step together, each stops for itself, and callbacks listen.
 
-It knows no loss, no network and no head by name: a network has ``forward``, ``backward``,
-``parameters``, ``gradients``, ``buffers`` and ``select``; a loss has ``evaluate``; a validation is
-a function.
+It knows no loss, no network and no head by name.
 """
 
 import math
@@ -10,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -18,8 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.losses.batch import Batch
-from cocoloss.training.callbacks import Callback, Epoch
+from cocoloss.losses.base import Batch
 from cocoloss.training.early_stopping import BestSoFar, Outcome
 from cocoloss.training.optimiser import FlatAdamW
 
@@ -55,60 +52,28 @@ class Loss(Protocol):
 
 @dataclass(frozen=True)
 class TrainingData:
-    """A table of rows that all models share; each model trains on some of them.
+    """A table of rows that all models share; each model trains on some of them."""
 
-    Attributes
-    ----------
-    inputs : Tensor of shape (R, d)
-    labels : Tensor of shape (R,)
-    weights : Tensor of shape (R,) or None
-    rows : sequence of K integer arrays
-        Training rows of each model.
-    n_classes : int
-    """
-
-    inputs: Tensor
-    labels: Tensor
-    weights: Tensor | None
-    rows: Sequence[NDArray[np.int64]]
+    inputs: Tensor  # (R, d)
+    labels: Tensor  # (R,)
+    weights: Tensor | None  # (R,)
+    rows: Sequence[NDArray[np.int64]]  # K arrays: the training rows of each model
     n_classes: int
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast.
+    """How long and how fast."""
 
-    Attributes
-    ----------
-    n_epochs : int
-        Epochs at most.
-    batch_size : int
-        Samples per step and model.
-    learning_rate : float
-        At the start.
-    decay : {"cosine", "constant"}
-        Whether the learning rate falls to zero along a cosine.
-    weight_decay : float
-        Of AdamW.
-    clip_norm : float or None
-        Longest gradient of a model; longer ones are scaled down.
-    patience : int or None
-        Epochs without a better validation score after which a validation stops a model.
-    validate_every : int
-        Epochs between validations; the last epoch has one, too.
-    pair_rows : bool
-        Whether batches that are small for the number of classes are made of pairs of one class.
-    """
-
-    n_epochs: int
-    batch_size: int
-    learning_rate: float
-    decay: str = "cosine"
-    weight_decay: float = 0.0
-    clip_norm: float | None = None
-    patience: int | None = None
-    validate_every: int = 1
-    pair_rows: bool = False
+    n_epochs: int  # at most
+    batch_size: int  # samples per step and model
+    learning_rate: float  # at the start
+    decay: str = "cosine"  # to zero, or "constant"
+    weight_decay: float = 0.0  # of AdamW
+    clip_norm: float | None = None  # longer gradients of a model are scaled down
+    patience: int | None = None  # epochs without a better score after which a model stops
+    validate_every: int = 1  # epochs between validations; the last epoch has one, too
+    pair_rows: bool = False  # whether batches small for the number of classes are pairs of one
 
     def is_validated(self, epoch: int) -> bool:
         """Return whether an epoch, from 1, ends with a validation."""
@@ -122,19 +87,10 @@ class Schedule:
 
 
 class BatchSampler:
-    """Orders of the training rows of one model.
+    """Orders of the training rows of one model, by a generator of its own: alone as in a stack.
 
-    Parameters
-    ----------
-    rows : array of int
-        The rows that the model trains on.
-    labels : array of int
-        Class of each of these rows.
-    generator : numpy generator
-        Of this model alone, so that it sees the same batches in a stack as it would alone.
-    in_pairs : bool, default=False
-        Whether rows travel in pairs of one class: a loss that learns from pairs would find
-        hardly any in a small batch of many classes.
+    With ``in_pairs`` rows travel in pairs of one class: a loss that learns from pairs would find
+    hardly any in a small batch of many classes.
 
     Examples
     --------
@@ -153,8 +109,7 @@ class BatchSampler:
         *,
         in_pairs: bool = False,
     ) -> None:
-        self.rows, self.labels, self.generator = rows, labels, generator
-        self.in_pairs = in_pairs
+        self.rows, self.labels, self.generator, self.in_pairs = rows, labels, generator, in_pairs
 
     def draw(self) -> NDArray[np.int64]:
         """Return the rows in a new order; each occurs once."""
@@ -173,6 +128,41 @@ class BatchSampler:
         pair = np.cumsum(starts_pair) - 1
         place = self.generator.permutation(pair[-1] + 1)
         return by_class[np.argsort(place[pair], kind="stable")]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What happened in an epoch.
+
+    Attributes
+    ----------
+    number : int
+        Epochs done so far, from 1.
+    n_epochs : int
+        Epochs planned.
+    loss : array of shape (K,)
+        Mean training loss of each model that still trains.
+    models : array of shape (K,)
+        Which models these are.
+    score : array of shape (K,) or None
+        Validation score of each (lower is better), if one was taken.
+    network : object
+        The networks, to measure what one likes; only to be read.
+    outcome : callable
+        Returns the :class:`cocoloss.training.Outcome` that training would have if it stopped now.
+    """
+
+    number: int
+    n_epochs: int
+    loss: NDArray[np.float64]
+    models: NDArray[np.int64]
+    score: NDArray[np.float64] | None
+    network: Any
+    outcome: Callable[[], Any]
+
+
+Callback = Callable[[Epoch], object]
+"""Called with an :class:`Epoch`; training stops after it if it returns True."""
 
 
 def train(
@@ -228,7 +218,8 @@ def train(
             score = validate(network, active)
             best.judge(network, active, score, epoch)
         report = Epoch(epoch, schedule.n_epochs, losses, active, score, network, outcome)
-        if any([_is_true(callback(report)) for callback in callbacks]):  # noqa: C419 - call all
+        returned = [callback(report) for callback in callbacks]
+        if any(isinstance(stop, bool | np.bool_) and stop for stop in returned):
             break
         if score is not None and schedule.patience is not None:
             going_on = best.improving(active, epoch, schedule.patience)
@@ -242,11 +233,6 @@ def train(
     left = outcome()
     _check_converged(left)
     return left
-
-
-def _is_true(returned: object) -> bool:
-    """Return whether a callback returned True, be it Python's or numpy's."""
-    return isinstance(returned, bool | np.bool_) and bool(returned)
 
 
 def _check_converged(outcome: Outcome) -> None:
@@ -281,7 +267,10 @@ def _run_epoch(
     at_once = max(1, GATHERED // max(1, numbers))
     for start in range(0, n_batches, at_once):
         index = order[:, start * batch_size : (start + at_once) * batch_size]
-        x, y, w = _gather(data, index)
+        flat = index.reshape(-1)
+        x = data.inputs.index_select(0, flat).view(*index.shape, -1)  # (K, n, d)
+        y = data.labels.index_select(0, flat).view(index.shape)  # (K, n)
+        w = None if data.weights is None else data.weights.index_select(0, flat).view(index.shape)
         for first in range(0, index.shape[1], batch_size):
             rows = slice(first, first + batch_size)
             embeddings = network.forward(x[:, rows], training=True)
@@ -294,15 +283,6 @@ def _run_epoch(
             optimiser.step(network.gradients, rate)
             total += value
     return np.asarray((total / n_batches).cpu(), dtype=np.float64)
-
-
-def _gather(data: TrainingData, index: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Return inputs (K, n, d), labels (K, n) and weights (K, n) of rows (K, n)."""
-    flat = index.reshape(-1)
-    x = data.inputs.index_select(0, flat).view(*index.shape, -1)
-    y = data.labels.index_select(0, flat).view(index.shape)
-    w = None if data.weights is None else data.weights.index_select(0, flat).view(index.shape)
-    return x, y, w
 
 
 def _clip(gradients: Tensor, longest: float) -> None:
@@ -326,3 +306,50 @@ def flushed_subnormals() -> Iterator[None]:
         yield
     finally:
         torch.set_flush_denormal(before)
+
+
+class ProgressBar:
+    """A rich progress bar with loss, dispersity as ``measure`` finds it, and time left.
+
+    Shown on a terminal only: in a notebook's log or a file it would be a line per epoch. The
+    measure gets the :class:`Epoch`, a few times a second at most.
+    """
+
+    def __init__(self, n_epochs: int, measure: Callable[[Epoch], float] | None = None) -> None:
+        from rich.console import Console  # noqa: PLC0415 - not everyone wants a bar
+        from rich.progress import (  # noqa: PLC0415
+            BarColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        console = Console(stderr=True)
+        self._progress = Progress(
+            BarColumn(),
+            TextColumn("epoch {task.completed}/{task.total}"),
+            TextColumn("loss {task.fields[loss]}"),
+            TextColumn("dispersity {task.fields[dispersity]}"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._task = self._progress.add_task("", total=n_epochs, loss="...", dispersity="...")
+        self._measure = measure
+        self._shown = 0.0
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, epoch: Epoch) -> None:
+        """Move the bar."""
+        fields: dict[str, Any] = {"loss": f"{epoch.loss.mean():.5f}"}
+        now = self._progress.get_time()
+        if self._measure is not None and not self._progress.disable and now - self._shown > 0.5:
+            fields["dispersity"] = f"{self._measure(epoch):.4f}"
+            self._shown = now
+        self._progress.update(self._task, completed=epoch.number, **fields)
