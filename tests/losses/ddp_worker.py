@@ -1,4 +1,4 @@
-"""Run on every rank by test_distributed.py: each checks the loss of the global batch.
+"""Run under torchrun by test_distributed.py: every rank checks the loss of the global batch.
 
 All ranks know the whole batch; each trains on its own shard, whose sizes are given. The gradient
 that DistributedDataParallel averages must be the gradient of the loss of the whole batch in one
@@ -169,9 +169,10 @@ def count_what_is_sent():
 
 def refuse_a_rank_outside_the_group(rank):
     """It is told so, instead of getting a gradient of its own."""
-    loss = CoCoLoss(3, process_group=distributed.new_group([0]))
+    only_first = distributed.new_group([0])
     refused = False
     try:
+        loss = CoCoLoss(3, process_group=only_first)
         loss.value_and_grad(torch.randn(5, 4), torch.arange(5) % 3)
     except CoCoError:
         refused = True
@@ -181,19 +182,19 @@ def refuse_a_rank_outside_the_group(rank):
 
 
 def main():
-    rank = int(os.environ["RANK"])
-    meeting = f"file://{os.environ['MEETING']}"
-    distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=3)
+    distributed.init_process_group("gloo")
+    rank, ranks = distributed.get_rank(), distributed.get_world_size()
     for case, text in enumerate(sys.argv[1:]):
         sizes = [int(size) for size in text.split(",")]
+        assert len(sizes) == ranks
         start = sum(sizes[:rank])
         mine = slice(start, start + sizes[rank])
         compare_all(sum(sizes), mine, (4,) if case else (4, 7))
-        print(f"rank {rank} agrees on {text}", flush=True)
     count_what_is_sent()
     refuse_a_batch_that_is_empty_on_all_ranks(4)
     keep_earlier_gradients_when_a_chunk_fails(4)
     refuse_a_rank_outside_the_group(rank)
+    print(f"rank {rank} of {ranks} agrees", flush=True)
     distributed.barrier()
     os._exit(0)  # gloo's own threads abort a normal exit now and then, about once in forty
 

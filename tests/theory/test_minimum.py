@@ -148,7 +148,7 @@ def test_balancing_makes_it_rarer_and_does_not_remove_it(merged_minority):
     assert min(others) > 1e-3
 
     def n_stuck(loss):
-        ends = (minimise(lambda x: loss(x, y), unit_start(32, 2, seed), 80) for seed in range(10))
+        ends = (minimise(lambda x: loss(x, y), unit_start(32, 2, seed), 80) for seed in range(5))
         return sum(loss(end, y).item() > 1e-3 for end in ends)
 
     assert n_stuck(balanced) < n_stuck(plain)

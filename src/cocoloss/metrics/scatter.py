@@ -126,11 +126,6 @@ class ClassMoments:
             self._absorb(part)
         return self
 
-    def __add__(self, other: "ClassMoments") -> "ClassMoments":
-        if not isinstance(other, ClassMoments):
-            return NotImplemented
-        return ClassMoments().merge(self).merge(other)
-
     def __repr__(self) -> str:
         n_classes, embedding_dim = (0, 0) if self._part is None else self._part.means.shape
         return (
