@@ -172,7 +172,8 @@ class ClassMoments:
     @property
     def within(self) -> NDArray[np.float64]:
         """Within-class covariance Sigma_W, of shape (q, q)."""
-        return self._seen.scatter / self._seen.masses.sum()
+        within: NDArray[np.float64] = self._seen.scatter / self._seen.masses.sum()
+        return within
 
     @property
     def between(self) -> NDArray[np.float64]:
@@ -249,8 +250,9 @@ class ClassMoments:
 
     def _relative_means(self) -> NDArray[np.float64]:
         """Return the class means as seen from one of them, in the order of discovery."""
-        seen = self._seen
-        return (seen.means - seen.means[0]) + seen.rests
+        means = self._seen.means
+        relative: NDArray[np.float64] = (means - means[0]) + self._seen.rests
+        return relative
 
     def _centred_means(self) -> NDArray[np.float64]:
         """Return the class means as seen from the mean of all rows, in the order of discovery."""

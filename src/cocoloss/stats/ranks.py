@@ -41,8 +41,9 @@ def rank_models(scores: Any, *, higher_is_better: bool = True, ties: str = "aver
     check_option(ties, "ties", TIES)
     scores = round_off(check_matrix(scores, "scores", rows="dataset"))
     worse = -scores if higher_is_better else scores
-    method = "average" if ties == "average" else "min"
-    return np.asarray(rankdata(worse, method=method, axis=-1), dtype=np.float64)
+    if ties == "average":
+        return np.asarray(rankdata(worse, axis=-1))
+    return np.asarray(rankdata(worse, method="min", axis=-1), dtype=np.float64)
 
 
 def significance_ranks(

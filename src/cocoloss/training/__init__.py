@@ -3,12 +3,12 @@
 No loss, network or head is known here by name.
 """
 
-from cocoloss.training.early_stopping import Outcome
 from cocoloss.training.optimiser import FlatAdamW
 from cocoloss.training.trainer import (
     BatchSampler,
     Callback,
     Epoch,
+    Outcome,
     ProgressBar,
     Schedule,
     TrainingData,
