@@ -221,13 +221,14 @@ class ClassMoments:
         classes, *own, scatter = self._part
         place = {label: row for row, label in enumerate(classes)}
         new = [label for label in part.classes if label not in place]
-        try:
-            sorted([*classes, *new])
-        except TypeError as error:
-            raise CoCoError(
-                f"the new class {new[0]!r} cannot be sorted among the earlier ones, such as "
-                f"{classes[0]!r}; give labels of one kind in every chunk"
-            ) from error
+        if new:
+            try:
+                sorted([*classes, *new])
+            except TypeError as error:
+                raise CoCoError(
+                    f"the new class {new[0]!r} cannot be sorted among the earlier ones, such as "
+                    f"{classes[0]!r}; give labels of one kind in every chunk"
+                ) from error
         place.update(zip(new, count(len(place)), strict=False))
         rows = [place[label] for label in part.classes]
         counts, masses, means, rests = (  # copies, with a row of zeros for each new class

@@ -121,10 +121,8 @@ class BatchSampler:
         """Bring rows of a class together in twos, and shuffle the twos."""
         by_class = order[np.argsort(self.labels[order], kind="stable")]
         labels = self.labels[by_class]
-        first = np.flatnonzero(np.r_[True, labels[1:] != labels[:-1]])  # where a class begins
-        rank = np.arange(len(labels)) - np.repeat(first, np.diff(np.r_[first, len(labels)]))
-        starts_pair = rank % 2 == 0
-        pair = np.cumsum(starts_pair) - 1
+        rank = np.arange(len(labels)) - np.searchsorted(labels, labels)  # within its class
+        pair = np.cumsum(rank % 2 == 0) - 1
         place = self.generator.permutation(pair[-1] + 1)
         return by_class[np.argsort(place[pair], kind="stable")]
 
@@ -163,10 +161,6 @@ class BestSoFar:
         self.epochs[active[better]] = epoch
         self._parameters[active[better]] = network.parameters[torch.from_numpy(better)]
         self._buffers[active[better]] = network.buffers[torch.from_numpy(better)]
-
-    def improving(self, active: NDArray[np.int64], epoch: int, patience: int) -> NDArray[np.int64]:
-        """Return positions of the active models that got better within the last epochs."""
-        return np.flatnonzero(epoch - self.epochs[active] < patience)
 
     def outcome(
         self, network: Networks, active: NDArray[np.int64], curves: Sequence[Sequence[float]]
@@ -274,7 +268,7 @@ def train(
         if any(isinstance(stop, bool | np.bool_) and stop for stop in returned):
             break
         if score is not None and schedule.patience is not None:
-            going_on = best.improving(active, epoch, schedule.patience)
+            going_on = np.flatnonzero(epoch - best.epochs[active] < schedule.patience)
             if len(going_on) == 0:
                 break
             if len(going_on) < len(active):
