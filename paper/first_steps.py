@@ -16,7 +16,7 @@ from torch import Tensor
 from cocoloss._checks import check_option
 from cocoloss.estimators.model import Ensemble
 from cocoloss.losses import CoCoLoss, CrossEntropyLoss, DotRegressionLoss
-from cocoloss.losses.batch import Batch
+from cocoloss.losses.base import Batch
 from cocoloss.networks import LockstepMLP
 from cocoloss.training import FlatAdamW
 

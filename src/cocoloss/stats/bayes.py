@@ -9,27 +9,20 @@ from scipy.special import stdtr
 
 from cocoloss._checks import RandomState, as_generator, check_integer
 from cocoloss.exceptions import CoCoError
-from cocoloss.stats._scores import DIGITS, Floats, check_finite, check_pair, score_differences
 from cocoloss.stats.pairwise import spread, variance_factor
+from cocoloss.stats.score_table import DIGITS, Floats, check_finite, check_pair, score_differences
 
+PRIOR_STRENGTH = 0.5  # s: how many datasets the prior belief in equality counts for
 BLOCK = 2**17  # numbers drawn at a time: what fits into a cache
 
 
 @dataclass(frozen=True)
 class Practical:
-    """Probabilities of three states of the world, which sum to one.
+    """Probabilities of three states of the world, which sum to one."""
 
-    Attributes
-    ----------
-    first, second : float
-        That the first, or the second, model is better by more than the rope.
-    equal : float
-        That they differ by no more than the rope: the region of practical equivalence.
-    """
-
-    first: float
-    equal: float
-    second: float
+    first: float  # the first model is better by more than the rope
+    equal: float  # they differ by no more than the rope, the region of practical equivalence
+    second: float  # the second model is better by more than the rope
 
 
 def bayesian_signed_rank(
@@ -38,15 +31,14 @@ def bayesian_signed_rank(
     *,
     rope: float = 0.01,
     higher_is_better: bool = True,
-    prior_strength: float = 0.5,
     n_samples: int = 50_000,
     random_state: RandomState = 0,
 ) -> Practical:
     r"""Compare two models over datasets by the Bayesian signed-rank test.
 
     Differences :math:`z_1, \dots, z_N` and a pseudo-observation 0 get random weights
-    :math:`w \sim \mathrm{Dirichlet}(s, 1, \dots, 1)`, a draw from the posterior of a Dirichlet
-    process. For each draw, pairs vote with weight :math:`w_i w_j`: for the first model if
+    :math:`w \sim \mathrm{Dirichlet}(\tfrac12, 1, \dots, 1)`, a draw from the posterior of a
+    Dirichlet process. For each draw, pairs vote with weight :math:`w_i w_j`: for the first model if
     :math:`z_i + z_j > 2 r`, for the second if it is below :math:`-2 r`, for equality in between.
     The result is how often each of the three has most votes (Benavoli et al., 2017).
 
@@ -59,8 +51,6 @@ def bayesian_signed_rank(
         value that suits every score.
     higher_is_better : bool
         Whether a large score is a good one.
-    prior_strength : float
-        s: how many datasets the prior belief in equality counts for.
     n_samples : int
         How many draws; the error of a probability is at most half of 1 / sqrt(n_samples).
     random_state : int, Generator, RandomState or None
@@ -69,12 +59,6 @@ def bayesian_signed_rank(
     Returns
     -------
     Practical
-        Probabilities that the first is better, that both are equal, that the second is better.
-
-    Raises
-    ------
-    CoCoError
-        If scores are missing or infinite, or the rope is negative.
 
     Examples
     --------
@@ -85,13 +69,9 @@ def bayesian_signed_rank(
     >>> bayesian_signed_rank(first, [0.901, 0.849, 0.801, 0.95, 0.70, 0.88]).equal > 0.99
     True
     """
-    differences = _differences(first, second, higher_is_better)
+    differences = _differences(first, second, higher_is_better)[None]
     shares = signed_rank_shares(
-        differences[None],
-        rope=rope,
-        prior_strength=prior_strength,
-        n_samples=n_samples,
-        random_state=random_state,
+        differences, rope=rope, n_samples=n_samples, random_state=random_state
     )
     return Practical(*map(float, shares[0]))
 
@@ -116,17 +96,10 @@ def bayesian_correlated_t(
     ----------
     first, second : array-like of shape (n_folds,)
         Scores of two models on the same folds.
-    rope : float
-        Differences up to this do not matter in practice.
-    higher_is_better : bool
-        Whether a large score is a good one.
+    rope, higher_is_better
+        As for :func:`bayesian_signed_rank`.
     test_fraction : float, optional
         Share of the rows in each test fold, by default 1 / n_folds.
-
-    Raises
-    ------
-    CoCoError
-        If scores are missing or infinite, there are fewer than two, or the rope is negative.
 
     Examples
     --------
@@ -150,22 +123,16 @@ def signed_rank_shares(
     differences: Floats,
     *,
     rope: float,
-    prior_strength: float = 0.5,
     n_samples: int = 50_000,
     random_state: RandomState = 0,
 ) -> Floats:
-    """Return how often each region wins, of shape (pairs, 3), from differences (pairs, N).
-
-    All pairs share the same draws. Sorting the differences once makes a draw cost N, not N^2.
-    """
+    """Return how often each region wins, (pairs, 3), of differences (pairs, N) on shared draws."""
     rope = _check_rope(rope)
     n_samples = check_integer(n_samples, "n_samples", minimum=1)
-    if not isinstance(prior_strength, Real) or not 0 < float(prior_strength) < np.inf:
-        raise CoCoError(f"prior_strength must be a positive number, not {prior_strength!r}")
     generator = as_generator(random_state)
     n_pairs, n = differences.shape
     with_prior = np.concatenate([np.zeros((n_pairs, 1)), differences], axis=1)
-    order = np.argsort(with_prior, axis=1)
+    order = np.argsort(with_prior, axis=1)  # once: a draw then costs N, not N^2
     sorted_z = np.take_along_axis(with_prior, order, axis=1)
     slack = 10.0**-DIGITS * (np.abs(sorted_z).max(axis=1) + rope)  # the rope is closed
     wins = np.zeros((n_pairs, 3))
@@ -173,7 +140,7 @@ def signed_rank_shares(
     for start in range(0, n_samples, block):
         n_draws = min(block, n_samples - start)
         draws = generator.standard_exponential(size=(n + 1, n_draws))  # Gamma of shape 1
-        draws[0] = generator.standard_gamma(float(prior_strength), size=n_draws)
+        draws[0] = generator.standard_gamma(PRIOR_STRENGTH, size=n_draws)
         draws /= draws.sum(axis=0)  # now Dirichlet
         for pair in range(n_pairs):
             votes = _votes(sorted_z[pair], draws[order[pair]], 2 * rope + slack[pair])
@@ -195,11 +162,11 @@ def _votes(z: Floats, weights: Floats, limit: float) -> Floats:
 
 
 def _differences(first: Any, second: Any, higher_is_better: bool) -> Floats:
-    first, second = check_pair(first, second)
-    check_finite(np.stack([first, second]), "a test with a region of practical equivalence")
-    return (
-        score_differences(first, second) if higher_is_better else score_differences(second, first)
+    pair = check_finite(
+        np.stack(check_pair(first, second)), "a test with a region of practical equivalence"
     )
+    better, worse = pair if higher_is_better else pair[::-1]
+    return score_differences(better, worse)
 
 
 def _check_rope(rope: object) -> float:
