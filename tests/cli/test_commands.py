@@ -21,7 +21,7 @@ def test_fit_says_what_it_did_and_saves_a_model(run, table, tmp_path):
     result = run("fit", table, "--target", "kind", "--out", out, *FAST, "--drop", "id")
     for words in ("rows      150", "columns   4 used", "ant (", "6 networks, 3 epochs", str(out)):
         assert words in result.output
-    assert type(cocoloss.load(out)).__name__ == "CoCoClassifier"
+    assert "\n          1 number, 2 categories, 1 date\n" in result.output
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,13 @@ def test_fit_knows_three_models(run, table, tmp_path, name, cls):
     assert facts["class"] == cls
     assert facts["members"] == 1
     assert facts["rows"] == 150
+    assert facts["kinds"] == {
+        "id": "number",
+        "size": "number",
+        "city": "category",
+        "seen": "date",
+        "alive": "category",
+    }
     assert sum(facts["classes"].values()) == 150
     assert facts["bytes"] == out.stat().st_size
     assert cocoloss.load(out).priors == "empirical"

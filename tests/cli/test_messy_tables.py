@@ -45,9 +45,9 @@ def semicolons(german, tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def fitted(run, semicolons, tmp_path):
-    out = tmp_path / "kunden.coco"
+@pytest.fixture(scope="module")
+def fitted(run, semicolons):
+    out = semicolons.with_name("kunden.coco")
     options = ("--target", "Art", "--drop", "Nr", "--out", out, "--day-first")
     return run("fit", semicolons, *options, *FAST), out
 
@@ -213,17 +213,6 @@ def test_classes_of_one_row_are_left_out_of_an_evaluation(run, refused, frame, t
     assert f"{N_ROWS - 2} rows, kind" in given.stdout
     frame[["size"]].assign(kind=["ant"] * (N_ROWS - 1) + ["moth"]).to_csv(path, index=False)
     assert "leave its row out or join the class with another" in refused(*asked)
-
-
-def test_fit_says_what_each_column_is(run, table, tmp_path):
-    args = ("fit", table, "--target", "kind", "--out", tmp_path / "m.coco", "--drop", "id", *FAST)
-    assert "\n          1 number, 2 categories, 1 date\n" in run(*args).stdout
-    assert json.loads(run(*args, "--json").stdout)["kinds"] == {
-        "size": "number",
-        "city": "category",
-        "seen": "date",
-        "alive": "category",
-    }
 
 
 def test_whole_numbers_that_name_the_rows_are_told(run, german, tmp_path):
