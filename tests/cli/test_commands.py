@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from sklearn.ensemble import RandomForestClassifier
 
 import cocoloss
 from cocoloss.benchmark.evaluation import evaluate_models
@@ -155,6 +156,14 @@ def test_evaluate_prints_what_cross_validation_gives(run, table, frame):
     assert found[0]["dispersity"] > 0
 
 
+@pytest.fixture
+def small_forest(monkeypatch):
+    """Let the random forest have few trees."""
+    few = "cocoloss.benchmark.evaluation.RandomForestClassifier"
+    monkeypatch.setattr(few, lambda _, **options: RandomForestClassifier(10, **options))
+
+
+@pytest.mark.usefixtures("small_forest")
 def test_demo_compares_five_models_on_two_data_sets(run, tmp_path):
     out = tmp_path / "pages"
     output = run("demo", "--out", out, "--folds", 2, "--epochs", 2).stdout
@@ -181,6 +190,7 @@ def test_help_tells_every_command(run):
     assert cocoloss.__version__ in run("--version").stdout
 
 
+@pytest.mark.usefixtures("small_forest")
 @pytest.mark.parametrize("width", [80, 120])
 def test_nothing_of_the_table_is_cut(run, table, monkeypatch, width):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as in a terminal

@@ -307,7 +307,10 @@ def test_a_benchmark_that_has_just_begun_has_a_report(tmp_path, kind):
     assert "not finished yet" in (tmp_path / "out" / "report.md").read_text()
 
 
-def test_the_command_says_where_the_page_is(begun, tmp_path):
+def test_the_command_says_where_the_page_is_and_loads_nothing_that_computes(
+    begun, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(bench_report, "load_experiment", lambda *_: 1 / 0)
     args = [begun.name, "--out", str(tmp_path / "out"), "--name", "accuracy-made-up"]
     result = CliRunner().invoke(report_command, args)
     assert result.exit_code == 0

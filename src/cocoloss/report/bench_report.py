@@ -154,21 +154,22 @@ def _scores(rows: Any) -> bytes:
 
 def _json(chapters: Sequence[Chapter]) -> str:
     kept = ("name", "kind", "spec_hash", "spec", "state", "started_at", "seen_at", "core_seconds")
-    benchmarks = [
-        {
-            **{name: getattr(each, name) for name in kept},
-            "label": each.label or each.name,
-            "files": chapter.prefix,
-            "places": each.places,
-            "units": each.units.to_dict("records"),
-            "missing": each.missing.to_dict("records"),
-            "left_out": dict(each.left_out),
-            "characters": each.characters,
-            "analysis": chapter.analysis,
-        }
-        for chapter in chapters
-        for each in (chapter.findings,)
-    ]
+    benchmarks = []
+    for chapter in chapters:
+        each = chapter.findings
+        benchmarks.append(
+            {
+                **{name: getattr(each, name) for name in kept},
+                "label": each.label or each.name,
+                "files": chapter.prefix,
+                "places": each.places,
+                "units": each.units.to_dict("records"),
+                "missing": each.missing.to_dict("records"),
+                "left_out": dict(each.left_out),
+                "characters": each.characters,
+                "analysis": chapter.analysis,
+            }
+        )
     return as_json_text({"form": FORM, "benchmarks": benchmarks})
 
 
