@@ -39,7 +39,8 @@ from synthetic_store import (
 def store(tmp_path_factory):
     with Store(tmp_path_factory.mktemp("store") / "results.sqlite") as opened:
         fill_accuracy(opened, make_spec(), infos_of(8), failed={("table-01", "ce")})
-        fill_convergence(opened, make_spec("convergence", models=["coco", "dr"]), infos_of(3))
+        spec = make_spec("convergence", models=["coco", "dr"])
+        fill_convergence(opened, spec, infos_of(3), n_terms=(64, 1024))  # a diagram for each
         names = ["coco-plain", "coco-balanced"]
         fill_accuracy(opened, make_spec("imbalance", models=names), infos_of(5))
         fill_evolution(opened, make_spec("evolution", models=["coco"]), infos_of(1, ["a/b ü"]))
