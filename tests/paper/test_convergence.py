@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
-from cocoloss.benchmark.analysis import Ranking
+from cocoloss.benchmark.analysis import Ranking, read_findings
 from cocoloss.benchmark.experiments import load_experiment
-from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import TableInfo
 from cocoloss.columns import TablePreprocessor

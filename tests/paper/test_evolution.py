@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 
+from cocoloss.benchmark.analysis import read_findings
 from cocoloss.benchmark.experiments import load_experiment
-from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import TableInfo
 from cocoloss.exceptions import CoCoError
