@@ -77,7 +77,7 @@ def test_a_worker_elsewhere_that_can_answer_nobody_is_ended_while_others_work(
     store, monkeypatch, cluster
 ):
     monkeypatch.setattr(workers, "GRACE", 0.5)
-    spec = fake_spec("seizes", "good", trials=9, outer=2, limits={"seconds_per_task": 3})
+    spec = fake_spec("seizes", "good", trials=9, outer=2, limits={"seconds_per_task": 4})
     pool = DaskPool(spec, "test", scheduler=cluster.address)
     wait, looks = pool.wait, [time.monotonic()]
     pool.wait = lambda seconds: looks.append(time.monotonic()) or wait(seconds)

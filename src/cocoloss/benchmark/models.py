@@ -42,8 +42,7 @@ def own_model(name: str, place: str) -> ModelKind:
     The factory is called with the arguments that the search space gives, and returns a classifier
     with ``fit`` and ``predict``; a class will do. The search space is a function
     ``search_space(trial, n_samples, n_features, n_classes)`` that returns a dict: an attribute of
-    the factory, or of its module. Without one the model is not tuned. The number of
-    hyperparameters is counted, unless ``search_space.n_hyperparameters`` says it.
+    the factory, or of its module. Without one the model is not tuned.
     """
     where = f"model {name!r} ({place})"
     module_name, _, path = place.partition(":")
@@ -68,13 +67,17 @@ def own_model(name: str, place: str) -> ModelKind:
             f"{type(example).__name__}"
         )
     space = getattr(factory, "search_space", None) or getattr(module, "search_space", None)
-    return ModelKind(
-        partial(_make, factory, where),
-        space,
-        0 if space is None else _count_hyperparameters(space, where),
-        neural=isinstance(example, BaseNetworkClassifier),
-        whose=where,
-    )
+    try:
+        n_hyperparameters = 0 if space is None else len(_drawn_names(space))
+    except CoCoError:
+        raise
+    except Exception as error:
+        raise CoCoError(
+            f"{where}: its search_space failed: {type(error).__name__}: {error}"
+        ) from error
+    neural = isinstance(example, BaseNetworkClassifier)
+    make = partial(_make, factory, where)
+    return ModelKind(make, space, n_hyperparameters, neural=neural, whose=where)
 
 
 def _make(
@@ -97,23 +100,9 @@ def _call(factory: Callable[..., Any], params: Mapping[str, Any], where: str) ->
         raise CoCoError(f"{where} could not be made: {type(error).__name__}: {error}") from error
 
 
-def _count_hyperparameters(space: Space, where: str) -> int:
-    """Return how many numbers a space draws, counting those that it draws only sometimes."""
-    stated = getattr(space, "n_hyperparameters", None)
-    if stated is not None:
-        return int(stated)
-    try:
-        return len(_drawn_names(space))
-    except CoCoError:
-        raise
-    except Exception as error:
-        raise CoCoError(
-            f"{where}: its search_space failed: {type(error).__name__}: {error}"
-        ) from error
-
-
 @lru_cache  # asked for in every task
 def _drawn_names(space: Space) -> set[str]:
+    """Return what a space draws, and what it draws only sometimes."""
     optuna = load_optuna()
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     drawn: set[str] = set()

@@ -182,7 +182,7 @@ class Folds:
 class Models:
     """Which models by name; ``own`` says where the user's own are made."""
 
-    names: tuple[str, ...]
+    names: tuple[str, ...] = ()
     own: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -392,7 +392,7 @@ def _read(cls: type[Spec], content: Mapping[str, Any], folder: Path) -> Spec:
         refuse_unknown(given, list(checks), f"{name}.")
         _refuse_missing(given, name)
         values = {key: checks[key](value, f"{name}.{key}") for key, value in given.items()}
-        found[name] = section(**{"names": ()} | values) if section is Models else section(**values)
+        found[name] = section(**values)
     own = found["models"].own  # run too, without their being named twice
     found["models"] = Models(tuple(dict.fromkeys([*found["models"].names, *own])), own)
     if not found["models"].names:
