@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from dataclasses import dataclass
 
 import pytest
@@ -10,6 +11,7 @@ from cocoloss.benchmark.export import merge_into
 from cocoloss.benchmark.plan import make_plan
 from cocoloss.benchmark.runner import Progress, Runner
 from cocoloss.benchmark.spec import Spec
+from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import TableInfo
 from cocoloss.benchmark.workers import HerePool
 
@@ -116,6 +118,17 @@ def at_once(*works):
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def wait_for_rows(driver, path, rows):
+    """Wait until a driver in a process of its own has kept so many results."""
+    while not path.exists():
+        assert driver.poll() is None
+        time.sleep(0.02)
+    with Store(path) as store:
+        while len(list(store.rows(columns=["key"]))) < rows:
+            assert driver.poll() is None
+            time.sleep(0.02)
 
 
 def numbers(store, spec):

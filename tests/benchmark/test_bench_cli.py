@@ -5,14 +5,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import sqlalchemy as sa
 from bench_cli import FAILED, SPEC, bench, refusal
-from bench_helpers import numbers
+from bench_helpers import numbers, wait_for_rows
 from click.testing import CliRunner
 
 from cocoloss.benchmark.spec import load_spec
@@ -247,21 +246,13 @@ def launched(*arguments, **options):
     return subprocess.Popen(command, env=ENVIRONMENT, text=True, **options)
 
 
-def wait_for_rows(path, rows):
-    while not path.exists():
-        time.sleep(0.01)
-    with Store(path) as store:
-        while len(list(store.rows(columns=["key"]))) < rows:
-            time.sleep(0.01)
-
-
 @pytest.mark.cluster
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
 def test_a_stopped_run_says_how_to_go_on_and_goes_on(folder, how):
     spec = slow_spec(folder, 0.03)
     run = ("run", spec, "--workers", 0 if how == signal.SIGTERM else 1)
     driver = launched(*run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-    wait_for_rows(folder / "tiny.sqlite", 3)
+    wait_for_rows(driver, folder / "tiny.sqlite", 3)
     os.killpg(driver.pid, how) if how == signal.SIGINT else driver.send_signal(how)
     _, said = driver.communicate()
     assert driver.returncode == (130 if how == signal.SIGINT else 143)

@@ -58,6 +58,13 @@ OF_LINE = (  # columns that hold a text in every line
     *("key", "spec_hash", "experiment", "dataset", "fingerprint", "model", "stage", "part"),
     *("status", "error", "traceback", "environment"),
 )
+OF_START = {  # what a run has -> the column of its line
+    **{name: name for name in ("spec_hash", "environment")},
+    "id": "part",
+    "spec": "params",
+    "state": "status",
+    "seen_at": "finished_at",
+}
 OF_UNIT = ("key", "spec_hash", "experiment", "dataset", "fingerprint", "model", "status", "error")
 
 
@@ -108,22 +115,14 @@ def _of_unit(unit: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_start(run: Mapping[str, Any]) -> dict[str, Any]:
+    started = run["started_at"].isoformat()
     return {
         **EMPTY,
+        **{column: run[name] for name, column in OF_START.items()},
         "key": f"{START}/{run['id']}",
-        "spec_hash": run["spec_hash"],
         "experiment": run["spec"]["kind"],
         "stage": START,
-        "part": run["id"],
-        "status": run["state"],
-        "params": run["spec"],
-        "extra": {
-            "name": run["name"],
-            "started_at": run["started_at"].isoformat(),
-            "progress": run["progress"],
-        },
-        "environment": run["environment"],
-        "finished_at": run["seen_at"],
+        "extra": {"name": run["name"], "started_at": started, "progress": run["progress"]},
     }
 
 
@@ -208,15 +207,10 @@ def _unit_row(line: dict[str, Any]) -> dict[str, Any]:
 def _start_row(line: dict[str, Any]) -> dict[str, Any]:
     extra = line["extra"]
     return {
-        "id": line["part"],
-        "name": extra["name"],
-        "spec_hash": line["spec_hash"],
-        "spec": line["params"],
-        "environment": line["environment"],
-        "state": line["status"],
+        **{name: line[column] for name, column in OF_START.items()},
+        **{name: extra[name] for name in ("name", "progress")},
         "started_at": datetime.fromisoformat(extra["started_at"]),
         "seen_at": _time(line["finished_at"]),
-        "progress": extra["progress"],
     }
 
 
