@@ -21,9 +21,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from cocoloss.benchmark.analysis import Ranking
-from cocoloss.benchmark.export import merge
-from cocoloss.benchmark.findings import Findings, read_findings
+from cocoloss.benchmark.analysis import Findings, Ranking, read_findings
+from cocoloss.benchmark.export import merge_into
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import FAILED, OK, OPEN, TIMEOUT
 from cocoloss.files import write_whole
@@ -220,11 +219,10 @@ def read_all(folder: Path) -> list[Findings]:
     files = sorted(folder.glob("*.parquet"))
     if STORE.exists() and STORE.stat().st_mtime < max(file.stat().st_mtime for file in files):
         STORE.unlink()
-    merged = STORE.exists()
     STORE.parent.mkdir(exist_ok=True)
-    with Store(STORE) as store:
-        for file in [] if merged else files:
-            merge(store, file)
+    if not STORE.exists():
+        merge_into(STORE, files)
+    with Store(STORE, create=False) as store:
         return read_findings(store)
 
 

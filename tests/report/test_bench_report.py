@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from cocoloss.benchmark.findings import read_findings
+from cocoloss.benchmark.analysis import read_findings
 from cocoloss.benchmark.store import Store
 from cocoloss.cli.bench import report as report_command
 from cocoloss.cli.compare import as_scores

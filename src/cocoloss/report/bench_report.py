@@ -9,9 +9,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from cocoloss.benchmark.analysis import AccuracyAnalysis, analyse_accuracy, printed_ranks
-from cocoloss.benchmark.experiments import EXPERIMENTS, load_experiment
-from cocoloss.benchmark.findings import Findings, read_findings
+from cocoloss.benchmark.analysis import (
+    AccuracyAnalysis,
+    Findings,
+    analyse_accuracy,
+    printed_ranks,
+    read_findings,
+)
+from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.store import Store
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole

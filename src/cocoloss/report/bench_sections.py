@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from cocoloss._checks import counted
-from cocoloss.benchmark.analysis import AccuracyAnalysis
-from cocoloss.benchmark.findings import Findings
+from cocoloss.benchmark.analysis import AccuracyAnalysis, Findings
 from cocoloss.benchmark.spec import readable_time
 from cocoloss.benchmark.tasks import OPEN
 from cocoloss.report.bench_rankings import lead_blocks, mean_cell, ranking_blocks
