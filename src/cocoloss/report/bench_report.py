@@ -16,7 +16,7 @@ from cocoloss.benchmark.analysis import (
     printed_ranks,
     read_findings,
 )
-from cocoloss.benchmark.experiments import load_experiment
+from cocoloss.benchmark.experiments import EXPERIMENTS, load_experiment
 from cocoloss.benchmark.store import Store
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
