@@ -413,7 +413,7 @@ def as_inputs(made: Any, encoder: Any, rows: Any) -> NDArray[np.float32]:
             inputs = np.ascontiguousarray(made, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise CoCoError(f"the preprocessing {name} must make numbers: {error}") from error
-    n_rows = np.shape(rows)[0]
+    n_rows = (rows if hasattr(rows, "shape") else np.asarray(rows, dtype=object)).shape[0]
     if inputs.ndim != 2 or len(inputs) != n_rows or inputs.shape[1] == 0:
         raise CoCoError(
             f"the preprocessing {name} must make a matrix with a row for each of the {n_rows} "
