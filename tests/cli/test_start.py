@@ -77,7 +77,7 @@ def test_a_head_of_scikit_learns_predicts_as_well(frame, table, tmp_path, run, h
 
 
 # A reader who follows a command through our code passes through so many modules at most.
-MODULES_RUN = {"fit": 51, "predict": 25}
+MODULES_RUN = {"fit": 45, "predict": 25}
 COUNT = """
 import sys, threading
 for name in HEAVY:  # importing them takes long if every call is noted

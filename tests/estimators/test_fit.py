@@ -180,7 +180,7 @@ def test_the_softmax_divides_out_the_shares_that_it_has_learnt(jobs):
         np.testing.assert_allclose(head.class_prior_, [5 / 6, 1 / 6])
 
 
-@pytest.mark.parametrize("priors", ["uniform", [0.2, 0.8]])
+@pytest.mark.parametrize("priors", ["uniform", [0.2, 0.8], {0: 0.2, 1: 0.8}])
 def test_a_dict_of_class_weights_multiplies_any_prior(priors):
     y = np.minimum(Y, 1)
     prior = np.array([0.5, 0.5] if isinstance(priors, str) else [0.2, 0.8])

@@ -251,3 +251,9 @@ def test_coinciding_means_are_at_distance_one(point, n_classes):
 def test_refuses_what_is_no_matrix_of_means(means, message):
     with pytest.raises(CoCoError, match=message):
         etf_distance(means)
+
+
+def test_without_centring_a_simplex_beside_the_origin_is_distant():
+    triangle = np.array([[0.0, 2.0], [np.sqrt(3), -1.0], [-np.sqrt(3), -1.0]])
+    assert etf_distance(triangle, center=False) == pytest.approx(0, abs=1e-12)
+    assert etf_distance(triangle + 5, center=False) > 0.5

@@ -101,3 +101,8 @@ def test_draws_are_the_same_every_time_unless_told():
     seeded = {bayesian_signed_rank(first, second, n_samples=500, random_state=s) for s in range(5)}
     assert len(again) == 1
     assert len(seeded) > 1
+
+
+def test_a_strong_prior_believes_in_equality():
+    first, second = scores(gain=0.03)
+    assert bayesian_signed_rank(first, second, prior_strength=1000).equal > 0.99

@@ -12,6 +12,11 @@ from scipy import integrate, stats
 from cocoloss.stats import critical_distance, friedman, nemenyi, rank_models
 
 
+def test_reproduces_the_papers_critical_distances():
+    assert round(critical_distance(5, 72), 3) == 0.719  # printed 0.72
+    assert round(critical_distance(3, 70), 3) == 0.396
+
+
 @pytest.mark.parametrize("n_models", [2, 3, 10, 50, 100, 150])
 @pytest.mark.parametrize("alpha", [0.1, 0.05, 0.001])
 def test_the_critical_distance_is_the_quantile_of_the_range(n_models, alpha):

@@ -6,6 +6,7 @@ one; and it sees them in an order that only their contents decide, be they in pa
 Arrow.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,6 +145,11 @@ def decision_prior(
     Class weights of the user's own multiply it: a class that weighs more in training is meant to
     be predicted more. Balanced ones do not, because they only undo the class shares.
     """
+    if isinstance(priors, Mapping):
+        named = classes.tolist()
+        if set(priors) != set(named):
+            raise CoCoError(f"priors names the classes {list(priors)}, but y has {named}")
+        priors = [priors[name] for name in named]
     prior = as_prior(priors, masses / masses.sum())
     if class_weight is not None and not isinstance(class_weight, str):
         prior = prior * class_weights(class_weight, classes, masses)

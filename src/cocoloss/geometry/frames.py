@@ -248,7 +248,7 @@ def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     return unit
 
 
-def etf_distance(class_means: ArrayLike) -> float:
+def etf_distance(class_means: ArrayLike, *, center: bool = True) -> float:
     r"""Return the distance of class means from a simplex ETF, whatever its scale and rotation.
 
     With M the (C, q) matrix of class means, centred at their mean, it is
@@ -263,6 +263,9 @@ def etf_distance(class_means: ArrayLike) -> float:
     ----------
     class_means : array-like or tensor of shape (n_classes, embedding_dim)
         One mean per class, each class counted once whatever its size.
+    center : bool, default=True
+        Whether to subtract the mean of the class means first. Without it, a simplex whose centre
+        is not the origin counts as distant.
 
     Returns
     -------
@@ -299,10 +302,11 @@ def etf_distance(class_means: ArrayLike) -> float:
     if largest == 0:
         return 1.0
     means = means / largest  # the scale does not matter, and squares shall not under- or overflow
-    length = np.linalg.norm(means)
-    means = means - means.mean(axis=0)
-    if np.linalg.norm(means) <= n_classes * np.finfo(np.float64).eps * length:
-        return 1.0  # only rounding is left: the means coincide
+    if center:
+        length = np.linalg.norm(means)
+        means = means - means.mean(axis=0)
+        if np.linalg.norm(means) <= n_classes * np.finfo(np.float64).eps * length:
+            return 1.0  # only rounding is left: the means coincide
     gram = means @ means.T  # (C, C)
     gram /= np.linalg.norm(gram)
     simplex = (np.eye(n_classes) - 1 / n_classes) / np.sqrt(n_classes - 1)  # unit norm, too

@@ -12,7 +12,6 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.stats.pairwise import spread, variance_factor
 from cocoloss.stats.score_table import DIGITS, Floats, check_finite, check_pair, score_differences
 
-PRIOR_STRENGTH = 0.5  # s: how many datasets the prior belief in equality counts for
 BLOCK = 2**17  # numbers drawn at a time: what fits into a cache
 
 
@@ -31,14 +30,15 @@ def bayesian_signed_rank(
     *,
     rope: float = 0.01,
     higher_is_better: bool = True,
+    prior_strength: float = 0.5,
     n_samples: int = 50_000,
     random_state: RandomState = 0,
 ) -> Practical:
     r"""Compare two models over datasets by the Bayesian signed-rank test.
 
     Differences :math:`z_1, \dots, z_N` and a pseudo-observation 0 get random weights
-    :math:`w \sim \mathrm{Dirichlet}(\tfrac12, 1, \dots, 1)`, a draw from the posterior of a
-    Dirichlet process. For each draw, pairs vote with weight :math:`w_i w_j`: for the first model if
+    :math:`w \sim \mathrm{Dirichlet}(s, 1, \dots, 1)`, a draw from the posterior of a Dirichlet
+    process. For each draw, pairs vote with weight :math:`w_i w_j`: for the first model if
     :math:`z_i + z_j > 2 r`, for the second if it is below :math:`-2 r`, for equality in between.
     The result is how often each of the three has most votes (Benavoli et al., 2017).
 
@@ -51,6 +51,8 @@ def bayesian_signed_rank(
         value that suits every score.
     higher_is_better : bool
         Whether a large score is a good one.
+    prior_strength : float
+        s: how many datasets the prior belief in equality counts for.
     n_samples : int
         How many draws; the error of a probability is at most half of 1 / sqrt(n_samples).
     random_state : int, Generator, RandomState or None
@@ -71,7 +73,11 @@ def bayesian_signed_rank(
     """
     differences = _differences(first, second, higher_is_better)[None]
     shares = signed_rank_shares(
-        differences, rope=rope, n_samples=n_samples, random_state=random_state
+        differences,
+        rope=rope,
+        prior_strength=prior_strength,
+        n_samples=n_samples,
+        random_state=random_state,
     )
     return Practical(*map(float, shares[0]))
 
@@ -123,12 +129,15 @@ def signed_rank_shares(
     differences: Floats,
     *,
     rope: float,
+    prior_strength: float = 0.5,
     n_samples: int = 50_000,
     random_state: RandomState = 0,
 ) -> Floats:
     """Return how often each region wins, (pairs, 3), of differences (pairs, N) on shared draws."""
     rope = _check_rope(rope)
     n_samples = check_integer(n_samples, "n_samples", minimum=1)
+    if not isinstance(prior_strength, Real) or not 0 < float(prior_strength) < np.inf:
+        raise CoCoError(f"prior_strength must be a positive number, not {prior_strength!r}")
     generator = as_generator(random_state)
     n_pairs, n = differences.shape
     with_prior = np.concatenate([np.zeros((n_pairs, 1)), differences], axis=1)
@@ -140,7 +149,7 @@ def signed_rank_shares(
     for start in range(0, n_samples, block):
         n_draws = min(block, n_samples - start)
         draws = generator.standard_exponential(size=(n + 1, n_draws))  # Gamma of shape 1
-        draws[0] = generator.standard_gamma(PRIOR_STRENGTH, size=n_draws)
+        draws[0] = generator.standard_gamma(float(prior_strength), size=n_draws)
         draws /= draws.sum(axis=0)  # now Dirichlet
         for pair in range(n_pairs):
             votes = _votes(sorted_z[pair], draws[order[pair]], 2 * rope + slack[pair])
