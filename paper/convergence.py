@@ -17,12 +17,12 @@ import numpy as np
 import pandas as pd
 import printed
 from numpy.typing import NDArray
+from option_checks import check_counts, check_rate, check_whole
 from sklearn.utils import _safe_indexing
 
 from cocoloss.benchmark.accuracy import Steps, outer_folds
-from cocoloss.benchmark.analysis import PAPER_LOSSES, NotRanked, Ranking, rank
-from cocoloss.benchmark.findings import Findings
-from cocoloss.benchmark.spec import check_counts, check_rate, check_whole, chosen_options
+from cocoloss.benchmark.analysis import PAPER_LOSSES, Findings, NotRanked, Ranking, rank
+from cocoloss.benchmark.spec import chosen_options
 from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit, seed_of
 from cocoloss.columns import TablePreprocessor
 from cocoloss.estimators.objective import BALANCED_FROM
@@ -66,17 +66,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse options that are unknown or out of range.
-
-    Raises
-    ------
-    CoCoError
-        If there is one; the message names it.
-
-    Examples
-    --------
-    >>> check_options({"n_terms": [64, 1024]})
-    """
+    """Refuse options that are unknown or out of range."""
     chosen = chosen_options(options, DEFAULTS)
     check_counts(chosen, "n_terms", minimum=0)
     check_whole(chosen, ["batch_size"])
@@ -216,8 +206,8 @@ def _weights(model: str, parts: Sequence[_Prepared]) -> list[NDArray[np.float32]
 
 def _scores(beginner: "Beginner", part: _Prepared) -> dict[str, float]:
     """Return the balanced accuracy on the test part by head."""
-    h = beginner.network.embed(part.inputs)[0]
-    test = beginner.network.embed(part.test_inputs)[0]
+    h = beginner.network.outputs(part.inputs)[0]
+    test = beginner.network.outputs(part.test_inputs)[0]
 
     def score(positions: NDArray[Any]) -> float:
         return balanced_accuracy(part.test_y, part.classes[positions])

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import printed
 from numpy.typing import NDArray
+from option_checks import check_counts, check_rate, check_whole
 
 from cocoloss.benchmark.accuracy import Steps
-from cocoloss.benchmark.findings import Findings
+from cocoloss.benchmark.analysis import Findings
 from cocoloss.benchmark.models import find_model
-from cocoloss.benchmark.spec import check_counts, check_rate, check_whole, chosen_options
+from cocoloss.benchmark.spec import chosen_options
 from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit
 from cocoloss.estimators.model import Ensemble
 from cocoloss.exceptions import CoCoError
@@ -59,17 +60,7 @@ DIGITS = 4  # of the coordinates that are kept
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse options that are unknown or out of range.
-
-    Raises
-    ------
-    CoCoError
-        If there is one; the message names it.
-
-    Examples
-    --------
-    >>> check_options({"epochs": [5, 50], "hidden_units": 64})
-    """
+    """Refuse options that are unknown or out of range."""
     chosen = chosen_options(options, DEFAULTS)
     check_counts(chosen, "epochs", minimum=1)
     check_whole(chosen, ["hidden_units", "embedding_dim", "batch_size", "max_points"])
@@ -131,7 +122,7 @@ def run(task: Task, table: Any, spec: "Spec") -> Result:
         "callbacks": [keep],
     }
     classes, labels = np.unique(y, return_inverse=True)
-    classifier = find_model(task.model).make(X.shape[1], len(classes), params, task.seed)
+    classifier = find_model(task.model).make(X.shape[1], params, task.seed)
     if task.model != "dr" and options["embedding_dim"] < len(classes) - 1:
         # There is no room for the simplex.
         classifier.objective = replace(classifier.objective, similarity="packing")
@@ -141,7 +132,7 @@ def run(task: Task, table: Any, spec: "Spec") -> Result:
     rows, embeddings, centres = [], [], []
     for epoch in epochs:
         network = Ensemble(classifier.layer_sizes_, kept[epoch], classifier.output)
-        h = network.embed(inputs)[0]
+        h = network.outputs(inputs)[0]
         means = np.stack([h[labels == c].mean(axis=0) for c in range(len(classes))])
         rows.append({"fold": 0, "epoch": epoch, **_geometry(h, labels, means)})
         embeddings.append(np.round(h[shown], DIGITS).tolist())

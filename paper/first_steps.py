@@ -16,7 +16,7 @@ from torch import Tensor
 from cocoloss._checks import check_option
 from cocoloss.estimators.model import Ensemble
 from cocoloss.losses import CoCoLoss, CrossEntropyLoss, DotRegressionLoss
-from cocoloss.losses.batch import Batch
+from cocoloss.losses.base import Batch
 from cocoloss.networks import LockstepMLP
 from cocoloss.training import FlatAdamW
 
@@ -37,7 +37,7 @@ class Beginner:
     n_steps : int
         How many.
     network : Ensemble
-        Of this one network: ``network.embed(inputs)[0]`` is the embedding, (n, q).
+        Of this one network: ``network.outputs(inputs)[0]`` is the embedding, (n, q).
     readout : array of shape (C, q) or None
         What classifies the embedding by the largest inner product: the vertices of dot
         regression, the linear layer of cross-entropy; CoCo has none.
@@ -100,7 +100,7 @@ def first_steps(
     >>> ((start, later),) = first_steps(
     ...     "coco", [X], [y], [0, 200], layer_sizes=(1, 8, 2), n_classes=2, learning_rate=1e-2
     ... )
-    >>> a, b = later.network.embed(X[:2])[0]
+    >>> a, b = later.network.outputs(X[:2])[0]
     >>> bool(a @ b < -0.8)
     True
     """

@@ -21,13 +21,13 @@ from cocoloss.benchmark.accuracy import Steps
 from cocoloss.benchmark.analysis import (
     ALPHA,
     AccuracyAnalysis,
+    Findings,
     analyse_accuracy,
     bins_of,
     count,
     lead,
     models_of,
 )
-from cocoloss.benchmark.findings import Findings
 from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit
 from cocoloss.report.bench_sections import accuracy_blocks
 from cocoloss.report.document import (

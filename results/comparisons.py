@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from cocoloss.benchmark.findings import Findings
+from cocoloss.benchmark.analysis import Findings
 from cocoloss.estimators.objective import BALANCED_FROM
 from cocoloss.report.document import Cell, Grid, fixed, number_of, signed, stand_out
 

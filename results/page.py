@@ -21,15 +21,13 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from cocoloss.benchmark.analysis import Ranking
-from cocoloss.benchmark.experiments import load_experiment
-from cocoloss.benchmark.export import merge
-from cocoloss.benchmark.findings import Findings, read_findings
+from cocoloss.benchmark.analysis import Findings, Ranking, read_findings
+from cocoloss.benchmark.export import merge_into
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import FAILED, OK, OPEN, TIMEOUT
 from cocoloss.files import write_whole
 from cocoloss.report import bench_rankings
-from cocoloss.report.bench_report import analyse
+from cocoloss.report.bench_report import Chapter, read_chapters
 from cocoloss.report.bench_sections import measures_grid
 from cocoloss.report.document import Block, Grid, Items, Picture, Text
 from cocoloss.report.figures import figure_bytes
@@ -45,11 +43,12 @@ STORE = ROOT / "build" / "results.sqlite"
 WRONG = {FAILED: "failed", TIMEOUT: "took too long"}
 
 
-def parts_of(findings: Findings, analysis: Any) -> Iterator[tuple[str, Block]]:
+def parts_of(chapter: Chapter) -> Iterator[tuple[str, Block]]:
     """Yield everything that can be shown of a benchmark, with its name."""
+    findings, analysis = chapter.findings, chapter.analysis
     name = findings.name
     yield f"{name}/about", Text(said_of(findings))
-    kind: Any = load_experiment(findings.kind, [PAPER])
+    kind: Any = chapter.module
     if findings.kind == "convergence":
         for head in analysis.heads:
             yield f"{name}/{head}/ranks", kind.rank_grid(analysis, head)
@@ -220,11 +219,10 @@ def read_all(folder: Path) -> list[Findings]:
     files = sorted(folder.glob("*.parquet"))
     if STORE.exists() and STORE.stat().st_mtime < max(file.stat().st_mtime for file in files):
         STORE.unlink()
-    merged = STORE.exists()
     STORE.parent.mkdir(exist_ok=True)
-    with Store(STORE) as store:
-        for file in [] if merged else files:
-            merge(store, file)
+    if not STORE.exists():
+        merge_into(STORE, files)
+    with Store(STORE, create=False) as store:
         return read_findings(store)
 
 
@@ -232,8 +230,8 @@ def read_parts(found: list[Findings]) -> dict[str, Block]:
     """Return everything that can be shown, by name."""
     parts = {
         name: block
-        for findings in found
-        for name, block in parts_of(findings, analyse(findings, folders=[PAPER]))
+        for chapter in read_chapters(found, folders=[PAPER])
+        for name, block in parts_of(chapter)
     }
     untuned = untuned_grids(ROOT / "bench" / "results" / "tables.jsonl")
     parts |= {f"untuned/{name}": grid for name, grid in untuned.items()}

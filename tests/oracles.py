@@ -56,6 +56,28 @@ def value_and_grad(formula, h, *args):
     return value.detach(), torch.autograd.grad(value, h)[0]
 
 
+def minimise(function, start, steps=300):
+    """Follow a function of embeddings down to its minimum, as far as float64 goes."""
+    h = start.clone().requires_grad_()
+    optimiser = torch.optim.LBFGS(
+        [h],
+        max_iter=steps,
+        tolerance_grad=1e-15,
+        tolerance_change=0,
+        history_size=50,
+        line_search_fn="strong_wolfe",
+    )
+
+    def closure():
+        optimiser.zero_grad()
+        value = function(h)
+        value.backward()
+        return value
+
+    optimiser.step(closure)
+    return h.detach()
+
+
 def printed_moments(embeddings, labels, weights=None):
     """Compute class means and covariances as the paper prints them, one sample at a time."""
     weights = np.ones(len(labels)) if weights is None else weights

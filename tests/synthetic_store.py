@@ -39,12 +39,14 @@ def make_spec(kind="accuracy", *, models=tuple(SKILLS), name=None, folds=10, **c
 
 def analyse(findings, missing="drop_datasets"):
     """Analyse a benchmark by its experiment, which may be one of the paper's."""
-    return bench_report.analyse(findings, missing, folders=[PAPER])
+    (chapter,) = bench_report.read_chapters([findings], missing, [PAPER])
+    return chapter.analysis
 
 
 def build_document(findings, analyses, prefixes):
     modules = [load_experiment(each.kind, [PAPER]) for each in findings]
-    return bench_report.build_document(findings, analyses, prefixes, modules)
+    chapters = map(bench_report.Chapter, findings, modules, analyses, prefixes)
+    return bench_report.build_document(list(chapters))
 
 
 def make_info(k, name=None):

@@ -99,7 +99,13 @@ def test_a_pipe_is_written_into_and_stays_a_pipe(tmp_path):
     assert os.listdir(tmp_path) == ["pipe.txt"]
 
 
-def test_a_device_stays_a_device(tmp_path):
+def test_a_device_stays_a_device_and_a_socket_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("s")
+        with pytest.raises(CoCoError, match="it is no file"):
+            write(Path("s"))
+        assert Path("s").is_socket()
     path = tmp_path / "null"
     try:
         os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 3))  # what /dev/null is
@@ -108,15 +114,6 @@ def test_a_device_stays_a_device(tmp_path):
         pytest.skip("devices are made and opened by the superuser only")
     write(path)
     assert path.is_char_device()
-
-
-def test_a_socket_is_told(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # names of sockets are short
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind("s")
-        with pytest.raises(CoCoError, match="it is no file"):
-            write(Path("s"))
-        assert Path("s").is_socket()
 
 
 def test_what_the_shell_has_opened_is_added_to(tmp_path):

@@ -7,12 +7,10 @@ from hypothesis import strategies as st
 
 from cocoloss.exceptions import CoCoError
 from cocoloss.number_text import (
-    find_decimal,
     find_form,
     has_decimal,
     parse_numbers,
     split_unit,
-    with_decimal,
 )
 
 FORMS = ["1,234.5", "1.234,5", "$1,234.5", "€1.234,5", "1,234.5%", "1.234,5%", "CHF 1,234.5"]
@@ -72,20 +70,10 @@ def test_a_unit_is_told_from_the_digits(text, unit, digits):
 @pytest.mark.parametrize(
     ("digits", "marks"),
     [
-        ("1234", ".,"),
-        ("1.234", ".,"),
-        ("1,234", ".,"),
-        ("0,512", ","),
-        ("51,2", ","),
-        ("1.234,5", ","),
-        ("1.234.567", ","),
-        ("1,234.5", "."),
-        (".5", "."),
-        ("1,5e3", ","),
-        ("1,2,3", ""),
-        ("12,34.5", ""),
-        ("01.234,5", ""),
-        ("", ""),
+        *((digits, ".,") for digits in ("1234", "1.234", "1,234")),
+        *((digits, ",") for digits in ("0,512", "51,2", "1.234,5", "1.234.567", "1,5e3")),
+        *((digits, ".") for digits in ("1,234.5", ".5")),
+        *((digits, "") for digits in ("1,2,3", "12,34.5", "01.234,5", "")),
     ],
 )
 def test_thousands_come_in_threes_and_decimals_once(digits, marks):
@@ -119,25 +107,3 @@ def test_what_is_not_in_the_form_is_no_number():
     np.testing.assert_array_equal(parse_numbers(values, "$1,234.5"), expected)
     with pytest.raises(CoCoError, match="no form"):
         parse_numbers([], "$1234")
-
-
-@pytest.mark.parametrize(
-    ("columns", "decimal"),
-    [
-        ([["1.234", "12"]], None),
-        ([["1,5 EUR"], ["1.234"]], ","),
-        ([["1.5"], ["1,234"]], "."),
-        ([["1,5"], ["1.5"]], None),
-        ([["1.234.567"]], None),
-        ([["1,5", "many"]], None),
-    ],
-)
-def test_columns_agree_on_a_decimal_mark_or_leave_it_open(columns, decimal):
-    assert find_decimal(columns) == decimal
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_form_keeps_its_unit_under_another_decimal_mark(form):
-    there = with_decimal(form, ",")
-    assert "1.234,5" in there
-    assert with_decimal(there, ".") == form.replace("1.234,5", "1,234.5")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cocoloss.benchmark.findings import read_findings
+from cocoloss.benchmark.analysis import read_findings
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import Result
 from cocoloss.report.document import MISSING

@@ -13,8 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import cocoloss
+from cocoloss.cli import main
 
 pytestmark = pytest.mark.docs
 ROOT = Path(__file__).parent.parent
@@ -113,27 +115,32 @@ def test_links_hold_in_the_repository(page):
     assert not [link for link in links if link and not (page.parent / link).exists()]
 
 
-def test_the_commands_of_the_tutorial_work(tmp_path):
+def test_the_commands_of_the_tutorial_work(tmp_path, monkeypatch):
     text = (DOCS / "tutorial.md").read_text()
-    table = re.search(r"```python\n(.*?to_csv.*?)```", text, re.DOTALL)[1]
-    subprocess.run([sys.executable, "-c", table], check=True, cwd=tmp_path)
-    commands = [
-        line
-        for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-        for line in block.splitlines()
-    ]
+    monkeypatch.chdir(tmp_path)
+    exec(re.search(r"```python\n(.*?to_csv.*?)```", text, re.DOTALL)[1], {})  # noqa: S102
+    commands = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).splitlines()
     assert len(commands) == 4
-    shorter = {
-        "fit": ["--epochs=5"],
-        "evaluate": ["--epochs=5", "--folds=2"],
-        "report": ["--epochs=5"],
-    }
+    shorter = {"predict": [], "evaluate": ["--epochs=5", "--folds=2"]}
     for command in commands:
         program, name, *arguments = shlex.split(command)
         assert program == "cocoloss"
-        line = [sys.executable, "-m", "cocoloss", name, *arguments, *shorter.get(name, [])]
-        subprocess.run(line, check=True, cwd=tmp_path)
+        asked = [name, *arguments, *shorter.get(name, ["--epochs=5"])]
+        result = CliRunner().invoke(main, asked)
+        assert result.exit_code == 0, result.output
     made = {path.name for path in tmp_path.iterdir()}
     assert {"patients.coco", "predictions.csv", "report.html"} < made
     header = (tmp_path / "predictions.csv").read_text().splitlines()[0]
     assert header == "prediction,probability_fast,probability_slow,outlier_score"
+
+
+def test_every_note_on_the_paper_is_in_the_list_of_decisions():
+    page = (DOCS / "decisions.md").read_text()
+    package = ROOT / "src" / "cocoloss"
+    marked = {
+        path.relative_to(package if path.is_relative_to(package) else ROOT).as_posix()
+        for path in (*package.rglob("*.py"), *(ROOT / "paper").glob("*.py"))
+        if "NOTE[PAPER]" in path.read_text()
+    }
+    assert marked
+    assert not {path for path in marked if f"`{path}`" not in page}

@@ -1,7 +1,7 @@
 """Checks, random numbers and words of messages that several stages share; no torch here."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -116,6 +116,53 @@ def check_priors(
             f"divide class counts by the number of samples"
         )
     return np.asarray(priors / total)
+
+
+# Parts of a state, which is nested dicts and lists of numbers, text and arrays: a model file may be
+# a stranger's, so that parts may be missing, of another type, or not fit together.
+
+
+def require(is_sound: object, message: str) -> None:
+    """Refuse what is not sound with a message."""
+    if not is_sound:
+        raise CoCoError(message)
+
+
+def state_part(
+    state: Any, name: str, kind: type, *, of: type | None = None, n: int | None = None
+) -> Any:
+    """Return a part of a state that is of a type, its items of another, and so many."""
+    part = state.get(name) if isinstance(state, Mapping) else None
+    require(isinstance(part, kind), f"its {name} must be of type {kind.__name__}")
+    items: Any = part.values() if isinstance(part, Mapping) else part
+    if of is not None:
+        sound = all(isinstance(item, of) for item in items)
+        require(sound, f"the items of its {name} must be of type {of.__name__}")
+    if n is not None:
+        require(len(items) == n, f"its {name} must have {n} items, not {len(items)}")
+    return part
+
+
+def state_array(
+    state: Any,
+    name: str,
+    dtype: type[np.generic],
+    shape: tuple[int | None, ...],
+    *,
+    positive: bool = False,
+) -> NDArray[Any]:
+    """Return an array of a state: finite, of a dtype and a shape, in which None is any length."""
+    array: NDArray[Any] = state_part(state, name, np.ndarray)
+    fits = len(shape) == array.ndim and all(
+        n is None or n == found for n, found in zip(shape, array.shape, strict=True)
+    )
+    require(
+        fits and np.issubdtype(array.dtype, dtype) and np.isfinite(array).all(),
+        f"its {name} must be finite numbers of type {dtype.__name__} and shape {shape}, not "
+        f"{array.dtype} of shape {array.shape}",
+    )
+    require(not positive or (array > 0).all(), f"its {name} must be positive")
+    return array
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:

@@ -51,8 +51,6 @@ class LockstepMLP:
         All weights and biases; every layer is a view of it.
     gradients : Tensor of shape (K, P)
         What the last :meth:`backward` wrote.
-    buffers : Tensor of shape (K, 0)
-        What else belongs to the weights: nothing.
     """
 
     def __init__(
@@ -99,7 +97,7 @@ class LockstepMLP:
         """Take a (K, P) buffer as the parameters and make the layers views of it."""
         self.parameters = parameters
         self.gradients = torch.zeros_like(parameters)
-        self.buffers = parameters.new_empty(len(parameters), 0)
+        self.buffers = parameters.new_empty(len(parameters), 0)  # nothing else is kept with them
         self.weights, self.biases = self._views(self.parameters)
         self._weight_grads, self._bias_grads = self._views(self.gradients)
 
@@ -118,7 +116,7 @@ class LockstepMLP:
         a = x
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             if training and self.dropout and layer == self.dropout_layer:
-                self._mask = self._dropout_mask(a.shape, a.device)
+                self._mask = self._dropout_mask(a)
                 a = a * self._mask
             inputs.append(a)
             a = torch.baddbmm(bias, a, weight)
@@ -157,10 +155,10 @@ class LockstepMLP:
             # A dropped unit has a = 0 and a mask of 0, so a > 0 is ReLU's derivative either way.
             dz = torch.ops.aten.threshold_backward(da, a, 0) if layer <= self._n_relus else da
 
-    def _dropout_mask(self, shape: torch.Size, device: torch.device) -> Tensor:
+    def _dropout_mask(self, a: Tensor) -> Tensor:
         keep = 1 - self.dropout
-        draws = np.stack([g.random(tuple(shape[1:]), dtype=np.float32) for g in self.generators])
-        return torch.from_numpy((draws < keep) / np.float32(keep)).to(device)
+        draws = np.stack([g.random(tuple(a.shape[1:]), dtype=np.float32) for g in self.generators])
+        return torch.from_numpy((draws < keep) / np.float32(keep)).to(a.device)
 
     @torch.no_grad()
     def start_at_unit_norm(self, x: Tensor) -> None:
@@ -202,11 +200,10 @@ class ModuleStack:
 
     Notes
     -----
-    The parameters of each module become views of one row of ``parameters``, and their gradients
-    views of one row of ``gradients``, so that the same optimiser serves. Its buffers of floating
-    numbers, such as the running means of batch normalisation, are views of ``buffers``, so that
-    they are kept together with the parameters; and so are parameters that need no gradient, which
-    no optimiser is to move.
+    Parameters and gradients of a module become views of one row of ``parameters`` and
+    ``gradients``, so that the same optimiser serves. Its floating buffers, such as the running
+    means of batch normalisation, are views of ``buffers``, which are kept together with the
+    parameters; and so are parameters that need no gradient, which no optimiser is to move.
     """
 
     def __init__(

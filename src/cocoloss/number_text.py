@@ -180,6 +180,13 @@ def are_codes(values: Iterable[object]) -> bool:
     return digits and any(map(has_leading_zero, values))
 
 
+def without_point(value: object) -> str:
+    """Return a value as text, a whole number without a point, as other files may have it."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
 def _form_of(unit: str, decimal: str) -> str:
     digits = WITH_COMMA if decimal == COMMA else WITH_DOT
     if unit == "%":

@@ -2,13 +2,16 @@
 
 import os
 import threading
+import time
 from dataclasses import dataclass
 
 import pytest
 
+from cocoloss.benchmark.export import merge_into
 from cocoloss.benchmark.plan import make_plan
 from cocoloss.benchmark.runner import Progress, Runner
 from cocoloss.benchmark.spec import Spec
+from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import TableInfo
 from cocoloss.benchmark.workers import HerePool
 
@@ -31,49 +34,33 @@ class FakeTables:
         return [TableInfo(n, 100, 5, 3, f"content of {n}{self.version}") for n in names]
 
 
-class CountedTable(FakeTable):
-    """Notes in a file of the process wherever it is unpacked."""
+class NotedTable(FakeTable):
+    """Notes in a folder where it is unpacked; the first so many workers that do so die of it."""
 
-    def __init__(self, fingerprint, folder):
+    def __init__(self, fingerprint, folder, deaths=0):
         super().__init__(fingerprint)
-        object.__setattr__(self, "folder", folder)
+        self.__dict__.update(folder=folder, deaths=deaths)
 
     def __reduce__(self):
-        return unpack, (self.fingerprint, self.folder)
+        return unpack, (self.fingerprint, self.folder, self.deaths)
 
 
-def unpack(fingerprint, folder):
-    with (folder / f"unpacked-{os.getpid()}").open("a") as file:
-        file.write(f"{fingerprint}\n")
-    return CountedTable(fingerprint, folder)
-
-
-class DeadlyTable(FakeTable):
-    """Takes the first workers down that unpack it, as a task in their other thread might."""
-
-    def __init__(self, fingerprint, folder, deaths):
-        super().__init__(fingerprint)
-        object.__setattr__(self, "folder", folder)
-        object.__setattr__(self, "deaths", deaths)
-
-    def __reduce__(self):
-        return unpack_or_die, (self.fingerprint, self.folder, self.deaths)
-
-
-def unpack_or_die(fingerprint, folder, deaths):
+def unpack(fingerprint, folder, deaths):
     if len(list(folder.glob("died-*"))) < deaths:
         (folder / f"died-{os.getpid()}").touch()
         os._exit(9)
-    return FakeTable(fingerprint)
+    with (folder / f"unpacked-{os.getpid()}").open("a") as file:
+        file.write(f"{fingerprint}\n")
+    return NotedTable(fingerprint, folder, deaths)
 
 
-class CountedTables(FakeTables):
+class NotedTables(FakeTables):
     def __init__(self, folder):
         super().__init__()
         self.folder = folder
 
     def load(self, name):
-        return CountedTable(super().load(name).fingerprint, self.folder)
+        return NotedTable(super().load(name).fingerprint, self.folder)
 
 
 def fake_spec(*models, folder="", trials=3, outer=3, sleep=0, limits=None, **sections):
@@ -93,8 +80,7 @@ def run_fake(spec, store, *, datasets=("a", "b"), tables=None, pool=None, **opti
     """Run a fake benchmark to its end and return its summary."""
     tables = tables or FakeTables()
     plan = make_plan(spec, tables.infos(datasets))
-    runner = Runner(spec, plan.units, tables, store, Progress(), **options)
-    return runner.run(pool or HerePool(spec))
+    return Runner(plan, tables, store, Progress(), **options).run(pool or HerePool(spec))
 
 
 class Interrupted:
@@ -118,6 +104,13 @@ def run_until(spec, store, *, tasks, **options):
         run_fake(spec, store, pool=Interrupted(HerePool(spec), tasks), **options)
 
 
+def merge(store, source):
+    """Take another store, or a file of tasks, into a store that is open."""
+    url = store.database.url
+    where = url.database if store.database.is_file else url.render_as_string(hide_password=False)
+    return merge_into(where, [source])[0]
+
+
 def at_once(*works):
     """Call each in a thread of its own, and wait for all."""
     threads = [threading.Thread(target=work) for work in works]
@@ -125,6 +118,17 @@ def at_once(*works):
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def wait_for_rows(driver, path, rows):
+    """Wait until a driver in a process of its own has kept so many results."""
+    while not path.exists():
+        assert driver.poll() is None
+        time.sleep(0.02)
+    with Store(path) as store:
+        while len(list(store.rows(columns=["key"]))) < rows:
+            assert driver.poll() is None
+            time.sleep(0.02)
 
 
 def numbers(store, spec):

@@ -48,9 +48,12 @@ def drive(unit, spec, parallel=1):
 
 
 def run(task, table, spec):
-    if task.model == "nothing" and (task.stage, task.part) == ("fold", "1"):
-        return None
-    BEHAVIOURS.get(task.model, lambda *_: None)(task, Path(spec.options.get("folder", "")))
+    folder = Path(spec.options.get("folder", ""))
+    ALWAYS.get(task.model, lambda _: None)(folder)
+    if (task.stage, task.part) == ("fold", "1"):
+        if task.model == "nothing":
+            return None
+        IN_FOLD_1.get(task.model, lambda _: None)(folder)
     if task.model in spec.models.own:
         module, _, factory = spec.models.own[task.model].partition(":")
         getattr(importlib.import_module(module), factory)()
@@ -70,67 +73,55 @@ def number_from(*names):
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
-def _breaks(task, folder):
-    if task.stage == "fold" and task.part == "1" and not (folder / "mended").exists():
+def raises(error):
+    def behave(folder):
+        raise error
+
+    return behave
+
+
+def breaks(folder):
+    if not (folder / "mended").exists():
         raise RuntimeError("fold 1 does not\nconverge")
 
 
-def _is_broken(task, folder):
-    raise ValueError("nothing works")
+def kills_its_worker(folder):
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _kills_its_worker_once(task, folder):
+def kills_its_worker_once(folder):
     marker = folder / "killed-once"
-    if task.stage == "fold" and not marker.exists():
+    if not marker.exists():
         marker.touch()
         time.sleep(0.05)  # the driver shall hear that it began
-        os.kill(os.getpid(), signal.SIGKILL)
+        kills_its_worker(folder)
 
 
-def _kills_every_worker(task, folder):
-    if task.stage == "fold" and task.part == "1":
-        os.kill(os.getpid(), signal.SIGKILL)
+def loops(folder):
+    while True:
+        pass
 
 
-def _loops(task, folder):
-    if task.stage == "fold" and task.part == "1":
-        while True:
-            pass
+def hangs(folder):
+    time.sleep(3600)  # one call that Python cannot interrupt
 
 
-def _hangs(task, folder):
-    if task.stage == "fold" and task.part == "1":
-        time.sleep(3600)  # one call that Python cannot interrupt
+def lets_no_thread_have_a_turn(folder):
+    re.match(r"(a+)+$", "a" * 36 + "b")  # an hour in compiled code that keeps the lock
 
 
-def _lets_no_thread_have_a_turn(task, folder):
-    if task.stage == "fold" and task.part == "1":
-        re.match(r"(a+)+$", "a" * 36 + "b")  # an hour in compiled code that keeps the lock
+def eats_memory(folder):
+    blocks = []
+    for _ in range(300):
+        blocks.append(b"x" * 10**6)
+        time.sleep(0.002)
 
 
-def _eats_memory(task, folder):
-    if task.stage == "fold" and task.part == "1":
-        blocks = []
-        for _ in range(300):
-            blocks.append(b"x" * 10**6)
-            time.sleep(0.002)
-
-
-def _leaves_a_mark(task, folder):
+def leaves_a_mark(folder):
     (folder / f"worked-{os.getpid()}").touch()
 
 
-def _exits(task, folder):
-    if task.stage == "fold" and task.part == "1":
-        raise SystemExit(3)
-
-
-def _returns_nonsense(task, folder):
-    if task.stage == "fold" and task.part == "1":
-        task.params["x"] = object
-
-
-def _is_alone(task, folder):
+def is_alone(folder):
     mark = folder / f"busy-{os.getpid()}"
     mark.touch(exist_ok=False)
     time.sleep(0.1)
@@ -142,30 +133,23 @@ class MutterError(Exception):
         raise RuntimeError("no words")
 
 
-def _raises(error):
-    def behave(task, folder):
-        if task.stage == "fold" and task.part == "1":
-            raise error
-
-    return behave
-
-
-BEHAVIOURS = {
-    "alone": _is_alone,
-    "alone-too": _is_alone,
-    "half-a-letter": _raises(ValueError("caf\udce9 in it")),
-    "nul": _raises(ValueError("nul \x00 in it")),
-    "mutters": _raises(MutterError()),
-    "leaves": _raises(GeneratorExit()),
-    "breaks": _breaks,
-    "broken": _is_broken,
-    "kills-once": _kills_its_worker_once,
-    "kills-always": _kills_every_worker,
-    "loops": _loops,
-    "hangs": _hangs,
-    "seizes": _lets_no_thread_have_a_turn,
-    "hog": _eats_memory,
-    "exits": _exits,
-    "marks": _leaves_a_mark,
-    "nonsense": _returns_nonsense,
+ALWAYS = {
+    "alone": is_alone,
+    "alone-too": is_alone,
+    "broken": raises(ValueError("nothing works")),
+    "marks": leaves_a_mark,
+}
+IN_FOLD_1 = {
+    "half-a-letter": raises(ValueError("caf\udce9 in it")),
+    "nul": raises(ValueError("nul \x00 in it")),
+    "mutters": raises(MutterError()),
+    "leaves": raises(GeneratorExit()),
+    "exits": raises(SystemExit(3)),
+    "breaks": breaks,
+    "kills-once": kills_its_worker_once,
+    "kills-always": kills_its_worker,
+    "loops": loops,
+    "hangs": hangs,
+    "seizes": lets_no_thread_have_a_turn,
+    "hog": eats_memory,
 }

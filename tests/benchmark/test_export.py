@@ -5,17 +5,10 @@ from functools import partial
 import fake
 import pandas as pd
 import pytest
-from bench_helpers import FakeTables, fake_spec, numbers, run_fake, run_until
+from bench_helpers import FakeTables, fake_spec, merge, numbers, run_fake, run_until
 
-from cocoloss.benchmark.export import (
-    export,
-    fold_table,
-    merge,
-    merge_into,
-    task_table,
-    whole_table,
-)
-from cocoloss.benchmark.findings import read_findings
+from cocoloss.benchmark.analysis import read_findings
+from cocoloss.benchmark.export import TaskFile, export, fold_table, merge_into, whole_table
 from cocoloss.benchmark.plan import make_plan, remainder, status_of
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import Environment, Finished, Result, Unit
@@ -45,6 +38,10 @@ def refill(store, path):
     new = Store(path.with_suffix(".sqlite"))
     merge(new, path)
     return new
+
+
+def of_tasks(table):
+    return table[~table["stage"].isin(["unit", "start"])].reset_index(drop=True)
 
 
 def timeless(status):
@@ -77,14 +74,12 @@ def test_a_refilled_store_stands_where_the_first_one_stood(store, spec, tmp_path
         assert numbers(new, spec) == numbers(store, spec)
 
 
-def test_lines_are_sorted_by_key_and_those_of_tasks_are_what_they_were(store, tmp_path):
-    n_tasks = len(task_table(store))
-    assert export(store, tmp_path / "tasks.parquet", tasks=True) == n_tasks == 25
+def test_lines_are_sorted_by_key_and_hold_tasks_units_and_starts(store, tmp_path):
+    assert export(store, tmp_path / "tasks.parquet", tasks=True) == 25
     table = pd.read_parquet(tmp_path / "tasks.parquet")
     assert table["key"].is_monotonic_increasing
     assert table["key"].is_unique
-    of_tasks = table[~table["stage"].isin(["unit", "start"])].reset_index(drop=True)
-    pd.testing.assert_frame_equal(of_tasks, task_table(store), check_dtype=False)
+    assert sorted(of_tasks(table)["key"]) == sorted(row["key"] for row in store.rows())
     assert (table["stage"] == "unit").sum() == 6
     assert (table["stage"] == "start").sum() == 2
 
@@ -133,10 +128,15 @@ def test_any_text_and_any_number_survives(where, tmp_path, ending):
             for one, other in zip(new.rows(), store.rows(), strict=True):
                 assert repr(one) == repr(other)  # NaN is not equal to itself
             assert repr(new.planned()) == repr(store.planned())
+        read = TaskFile(tmp_path / f"tasks.{ending}")
+        rows, places = zip(*read.tasks(), strict=True)
+        assert (repr([*rows]), places) == (repr([*store.rows()]), (HERE, HERE))
+        assert [each["key"] for each in read.units()] == [unit.key]
+        assert read.starts() == []
 
 
 def test_a_file_from_before_it_held_units_is_taken_all_the_same(store, spec, tmp_path):
-    task_table(store).to_csv(tmp_path / "old.csv", index=False)
+    of_tasks(whole_table(store)).to_csv(tmp_path / "old.csv", index=False)
     with Store(tmp_path / "new.sqlite") as new:
         assert merge(new, tmp_path / "old.csv") == (0, 25)
         assert (new.runs(), new.planned()) == ([], [])
@@ -146,9 +146,9 @@ def test_a_file_from_before_it_held_units_is_taken_all_the_same(store, spec, tmp
 @ENDINGS
 @pytest.mark.parametrize("stage", ["fold", "unit", "start"])
 def test_an_empty_cell_or_half_a_value_is_told_with_the_file_and_nothing_else(
-    tmp_path, ending, stage
+    where, tmp_path, ending, stage
 ):
-    with Store(tmp_path / "results.sqlite") as store:
+    with Store(where) as store:
         run_fake(fake_spec("good"), store, datasets=["a"])
         table = whole_table(store)
     row = table.index[table["stage"] == stage][0]
@@ -160,10 +160,11 @@ def test_an_empty_cell_or_half_a_value_is_told_with_the_file_and_nothing_else(
         changed = table.astype({column: object})
         changed.loc[row, column] = value
         (changed.to_csv if ending == "csv" else changed.to_parquet)(path, index=False)
-        with pytest.raises(CoCoError, match=rf"broken\.{ending} is damaged: ") as refusal:
-            merge_into(tmp_path / "new.sqlite", [path])
-        assert "SQL" not in str(refusal.value)
-        assert ".part" not in str(refusal.value)
+        for into in (tmp_path / "new.sqlite", where):
+            with pytest.raises(CoCoError, match=rf"broken\.{ending} is damaged: ") as refusal:
+                merge_into(into, [path])
+            assert "SQL" not in str(refusal.value)
+            assert ".part" not in str(refusal.value)
         assert not (tmp_path / "new.sqlite").exists()
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 import fake
 import pytest
 from bench_cli import bench, refusal
-from bench_helpers import fake_spec
+from bench_helpers import fake_spec, merge
 
-from cocoloss.benchmark.export import merge
-from cocoloss.benchmark.findings import read_findings
+from cocoloss.benchmark.analysis import read_findings
 from cocoloss.benchmark.plan import Tables
 from cocoloss.benchmark.store import Store
 from cocoloss.exceptions import CoCoError

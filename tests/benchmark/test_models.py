@@ -12,13 +12,8 @@ from sklearn.svm import SVC
 from cocoloss import CoCoClassifier
 from cocoloss.benchmark import models
 from cocoloss.benchmark.evaluation import fit_folds
-from cocoloss.benchmark.models import (
-    MODELS,
-    find_model,
-    own_model,
-)
-from cocoloss.estimators.base import BaseNetworkClassifier
-from cocoloss.estimators.classifiers import ObjectiveClassifier
+from cocoloss.benchmark.models import MODELS, find_model, own_model
+from cocoloss.estimators.classifiers import BaseNetworkClassifier, ObjectiveClassifier
 from cocoloss.estimators.objective import CoCo
 from cocoloss.exceptions import CoCoError
 from cocoloss.tables import stratified_folds
@@ -49,7 +44,7 @@ def test_every_model_learns(name, monkeypatch):
 
 @pytest.mark.parametrize("name", ["coco", "coco-plain", "coco-balanced", "dr", "ce"])
 def test_networks_train_as_the_paper_says(name):
-    params = MODELS[name].make(4, 3, {"max_iter": 500}, 7).get_params()
+    params = MODELS[name].make(4, {"max_iter": 500}, 7).get_params()
     expected = {
         "max_iter": 500,
         "n_members": 1,
@@ -64,7 +59,7 @@ def test_networks_train_as_the_paper_says(name):
 
 
 def test_the_untuned_model_is_the_default_classifier():
-    made = MODELS["coco-default"].make(4, 3, {}, 7).get_params()
+    made = MODELS["coco-default"].make(4, {}, 7).get_params()
     assert made == CoCoClassifier(random_state=7).get_params()
 
 
@@ -72,13 +67,13 @@ def test_the_untuned_model_is_the_default_classifier():
 def test_batches_are_drawn_alike_for_all_losses(name, monkeypatch):
     in_pairs = note_which_batches_are_pairs(monkeypatch)
     X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 30
-    find_model(name).make(4, 30, {"batch_size": 16, "max_iter": 1}, 0).fit(X, y)
+    find_model(name).make(4, {"batch_size": 16, "max_iter": 1}, 0).fit(X, y)
     assert in_pairs == [False]
 
 
 def test_dot_regression_on_the_sphere_knows_three_classes(iris):
     def score(name):
-        model = MODELS[name].make(4, 3, {"max_iter": 100}, 0).fit(*iris)
+        model = MODELS[name].make(4, {"max_iter": 100}, 0).fit(*iris)
         return balanced_accuracy_score(iris[1], model.predict(iris[0]))
 
     assert score("dr-sphere") > 0.95 > score("dr")
@@ -93,7 +88,7 @@ def test_trials_are_ten_times_the_printed_items():
 def test_the_svm_takes_the_largest_margin_of_one_against_the_rest(iris):
     X, y = iris
     params = {"C": 3.0, "gamma_times_d": 2.0}
-    model = MODELS["ksvm"].make(4, 3, params, 0).fit(X, y)
+    model = MODELS["ksvm"].make(4, params, 0).fit(X, y)
     margins = [SVC(C=3.0, gamma=0.5).fit(X, y == c).decision_function(X) for c in range(3)]
     np.testing.assert_array_equal(model.predict(X), np.argmax(margins, axis=0))
 
@@ -101,7 +96,7 @@ def test_the_svm_takes_the_largest_margin_of_one_against_the_rest(iris):
 @pytest.mark.parametrize(("share", "d", "chosen"), [(0.25, 20, 5), (0.05, 8, 1), (1.0, 33, 33)])
 def test_the_forest_has_500_trees_that_look_at_so_many_columns(share, d, chosen):
     for name, weights in (("rf", None), ("rf-w", "balanced")):
-        forest = MODELS[name].make(d, 2, {"feature_share": share}, 0)
+        forest = MODELS[name].make(d, {"feature_share": share}, 0)
         assert (forest.n_estimators, forest.max_features) == (500, chosen)
         assert forest.class_weight == weights
 
@@ -146,7 +141,7 @@ def test_the_printed_balanced_loss_is_the_formula_as_printed():
     priors = np.bincount(y) / 12
     g = [[1 if i == j else -1 / 2 for j in range(3)] for i in range(3)]
     expected, gradient = value_and_grad(printed_balanced_coco, h, y, g, priors)
-    objective = MODELS["coco-balanced-printed"].make(4, 3, {}, 0).make_objective()
+    objective = MODELS["coco-balanced-printed"].make(4, {}, 0).make_objective()
     loss = objective.make_loss(3, 4, 0)
     weights = torch.tensor(objective.loss_weights(y, np.ones(12)))
     value = loss(h, torch.tensor(y), sample_weight=weights)
@@ -226,7 +221,7 @@ def test_an_own_model_is_found_in_the_current_folder(own_module, tmp_path):
     kind = own_model("mine", "my_models:linear")
     assert kind.n_hyperparameters == 1
     assert not kind.neural
-    made = kind.make(4, 3, {"alpha": 0.5}, 11)
+    made = kind.make(4, {"alpha": 0.5}, 11)
     assert made.get_params()["sgdclassifier__alpha"] == 0.5
     assert made.get_params()["sgdclassifier__random_state"] == 11
     assert own_model("mine", "my_models:Sometimes").n_hyperparameters == 3  # some drawn sometimes
@@ -251,10 +246,7 @@ def test_an_own_variant_of_our_classifiers_trains_in_lockstep(own_module, iris):
         ("my_models:linaer", "'mine' .* my_models has no 'linaer'"),
         ("my_models:broken", "'mine' .* could not be made: OSError: no licence"),
         ("my_models:ill_spaced", "search_space failed: TypeError: it must return a dict"),
-        (
-            "my_models:ill_named",
-            "'mine' .* search_space failed: AttributeError: .*suggest_real",
-        ),
+        ("my_models:ill_named", "'mine' .* search_space failed: AttributeError: .*suggest_real"),
         ("my_models:seven", "'mine' .* with fit and predict, but gave int"),
     ],
 )

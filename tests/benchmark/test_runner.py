@@ -16,7 +16,7 @@ from cocoloss.benchmark.runner import Progress, own_files, run_benchmark
 from cocoloss.benchmark.spec import load_spec
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import Environment, Finished, Result
-from cocoloss.benchmark.workers import HerePool, Running
+from cocoloss.benchmark.workers import HerePool
 from cocoloss.cli.bench_texts import LineProgress
 from cocoloss.exceptions import CoCoError
 
@@ -97,7 +97,7 @@ def test_a_failing_model_is_a_recorded_failure_and_run_again_when_asked_for(stor
 @pytest.mark.parametrize(
     ("model", "status", "error"),
     [
-        ("loops", "timeout", "TooLongError: took longer than 2 s"),
+        ("loops", "timeout", "TooLongError: took longer than 1 s"),
         ("hog", "failed", "TooMuchMemoryError: took .* MB of memory; the limit is 100 MB"),
         ("exits", "failed", "SystemExit: 3"),
         ("nonsense", "failed", "TypeError: a result holds a type, which JSON has not"),
@@ -105,22 +105,15 @@ def test_a_failing_model_is_a_recorded_failure_and_run_again_when_asked_for(stor
     ],
 )
 def test_whatever_a_model_does_the_others_are_run(store, model, status, error):
-    seconds = 2 if status == "timeout" else 60  # others shall not fail on a busy machine
+    seconds = 1 if status == "timeout" else 60  # others shall not fail on a busy machine
     limits = {"seconds_per_task": seconds, "memory_per_task": 100_000_000}
-    spec = fake_spec("good", model, limits=limits, trials=1)
+    spec = fake_spec("good", model, limits=limits, trials=1, sleep=0.01)
     assert run_fake(spec, store, datasets=["a"]).ran["ok"] == 7
     (row,) = failures(store, spec).values()
     assert row["status"] == status
     assert re.fullmatch(error, row["error"])
-
-
-def test_peak_memory_and_seconds_are_measured(store):
-    spec = fake_spec("hog", "good", trials=1, sleep=0.02)
-    run_fake(spec, store, datasets=["a"])
-    rows = {(row["model"], row["stage"], row["part"]): row for row in store.rows()}
-    assert rows["hog", "fold", "1"]["peak_memory"] > 150_000_000
-    assert rows["good", "fold", "1"]["peak_memory"] < 100_000_000
-    assert all(row["seconds"] >= 0.02 for row in rows.values())
+    assert (row["peak_memory"] > 100_000_000) == (model == "hog")
+    assert all(row["seconds"] >= 0.01 for row in store.rows() if row["status"] == "ok")
 
 
 def test_an_experiment_that_slips_ends_its_own_unit_only(store, monkeypatch):
@@ -156,21 +149,20 @@ def test_three_drivers_on_one_store_leave_every_row_once(where, undisturbed):
         assert set(store.unit_states(spec.hash).values()) == {"ok"}
 
 
-def test_a_changed_table_is_computed_anew(store):
+def test_a_changed_table_is_computed_anew_and_what_it_found_before_is_kept(where):
     spec = fake_spec("good")
-    run_fake(spec, store)
-    before = numbers(store, spec)
-    summary = run_fake(spec, store, tables=FakeTables(" v2"))
-    assert summary.ran["ok"] == 12
-    after = numbers(store, spec)
-    assert len(after) == 12
-    assert not set(after) & set(before)
-    back = run_fake(spec, store)
-    assert back.ran["ok"] == 0
-    assert numbers(store, spec) == before
+    with Store(where) as store:
+        run_fake(spec, store)
+        before = numbers(store, spec)
+        assert run_fake(spec, store, tables=FakeTables(" v2")).ran["ok"] == 12
+        after = numbers(store, spec)
+        assert len(after) == 12
+        assert not set(after) & set(before)
+        assert run_fake(spec, store).ran["ok"] == 0
+        assert numbers(store, spec) == before
 
 
-def test_a_mended_trial_that_changes_the_best_point_outdates_the_folds(store, monkeypatch):
+def test_a_mended_trial_that_changes_the_best_point_outdates_the_folds(where, monkeypatch):
     run, broken = fake.run, True
 
     def moody(task, table, spec):
@@ -180,13 +172,14 @@ def test_a_mended_trial_that_changes_the_best_point_outdates_the_folds(store, mo
 
     monkeypatch.setattr(fake, "run", moody)
     spec = fake_spec("good", trials=1)
-    run_fake(spec, store, datasets=["a"])
-    broken = False
-    summary = run_fake(spec, store, datasets=["a"], retry_failed=True)
-    rows = list(store.rows(spec_hash=spec.hash))
-    assert summary.ran["ok"] == 4  # the trial, and folds with the point that it found
-    assert len(rows) == 4
-    assert len(list(store.rows())) == 7
+    with Store(where) as store:
+        run_fake(spec, store, datasets=["a"])
+        broken = False
+        summary = run_fake(spec, store, datasets=["a"], retry_failed=True)
+        assert summary.ran["ok"] == 4  # the trial, and folds with the point that it found
+        assert len(list(store.rows(spec_hash=spec.hash))) == 4
+        assert sum(count.tasks for count in store.counts(spec.hash)) == 4
+        assert len(list(store.rows())) == 7
 
 
 def noting(pool, method):
@@ -302,13 +295,9 @@ def test_tables_are_described_and_cut_down_the_same_every_time():
     again = Tables(spec)
     assert again.infos() == [iris, digits]
     assert again.load("digits").fingerprint == digits.fingerprint
-    other = bundled("digits", max_rows=201)
-    assert Tables(other).infos()[0].fingerprint != digits.fingerprint
-
-
-def test_all_tables_of_a_source_are_taken_if_none_is_named():
-    names = [info.name for info in Tables(fake_spec("good")).infos()]
-    assert names == ["iris", "wine", "breast_cancer", "digits"]
+    others = Tables(bundled(max_rows=201)).infos()  # none named: all of them
+    assert [info.name for info in others] == ["iris", "wine", "breast_cancer", "digits"]
+    assert others[3].fingerprint != digits.fingerprint
 
 
 def test_a_misspelt_table_is_refused_before_any_is_read():
@@ -375,30 +364,25 @@ def test_no_worker_is_started_when_nothing_is_left(tmp_path, monkeypatch):
     assert started == [None]
 
 
-def test_progress_learns_from_the_time_that_tasks_take():
+def test_progress_learns_from_the_time_that_tasks_take_and_says_when_nobody_is_there():
     spec = fake_spec("fast", "slow", trials=7, sleep=1)
     units = make_plan(spec, FakeTables().infos(["a"])).units  # ten tasks of a second each
     by_model = {unit.model: unit for unit in units}
-    progress = Progress()
+    said = []
+    progress = LineProgress(said.append)
     progress.begin(units, {})
     assert progress.seconds_left() == pytest.approx(20)
     place = Environment({}, {})
     for model, seconds in (("fast", 0.1), ("slow", 2.0)):
         task = by_model[model].task("trial", 0)
         progress.task_ended(by_model[model], task, Finished(Result(), seconds, 0, place))
-    progress.tick([], 3)
+    for n_workers in (0, 0, 2, 0, 3):
+        progress.tick([], n_workers)
+    assert said == ["waiting for workers: the cluster has none"] * 2
     assert progress.seconds_left() == pytest.approx((9 * 0.1 + 9 * 2.0) / 3)
     progress.unit_ended(by_model["fast"], "failed", "gave up")
     assert progress.state()["done"] == 11
     assert progress.seconds_left() == pytest.approx(6)
-
-
-def test_a_log_says_when_nobody_is_there_to_work():
-    said = []
-    progress = LineProgress(said.append)
-    for n_workers in (0, 0, 2, 0):
-        progress.tick([Running("a/b", "w", 1.0)], n_workers)
-    assert said == ["waiting for workers: the cluster has none"] * 2
 
 
 def test_a_store_uses_its_indexes(tmp_path):

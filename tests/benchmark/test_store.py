@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from bench_helpers import FakeTables, at_once, fake_spec, numbers, run_fake
+from bench_helpers import FakeTables, at_once, fake_spec, merge, numbers, run_fake
 
-from cocoloss.benchmark.export import export, fold_table, merge
+from cocoloss.benchmark.export import export, fold_table
 from cocoloss.benchmark.plan import status_of
 from cocoloss.benchmark.store import Database, Store, _went_away, meta, now
 from cocoloss.benchmark.tasks import Environment, Finished, Result, Unit
@@ -90,11 +90,10 @@ def test_numbers_and_texts_come_back_as_they_were(store):
 
 
 def test_many_keys_are_found_at_once(store):
-    unit = unit_of()
-    tasks = [unit.task("trial", n) for n in range(1203)]
-    for task in tasks[::50]:
+    tasks = [unit_of().task("trial", n) for n in range(1203)]
+    for task in tasks[::100]:
         record(store, task)
-    assert set(store.find(task.key for task in tasks)) == {task.key for task in tasks[::50]}
+    assert set(store.find(task.key for task in tasks)) == {task.key for task in tasks[::100]}
 
 
 def test_writers_at_once_leave_one_row_per_key(where, store):
@@ -131,31 +130,6 @@ def test_units_stand_open_until_they_end(store):
     assert both == {one.key: "ok", two.key: "open"}
 
 
-def test_a_changed_table_opens_its_unit_and_outdates_what_it_found(store):
-    before, after = unit_of(), unit_of(content=" changed")
-    store.open_units([before], SPEC.hash)
-    old = before.task("fold", 0)
-    record(store, old, unit=before)
-    store.end_unit(before, SPEC.hash, "", {old.key})
-    assert store.open_units([after], SPEC.hash) == {after.key: "open"}
-    assert list(store.rows(spec_hash=SPEC.hash)) == []
-    assert len(list(store.rows())) == 1  # it is kept all the same
-    store.open_units([before], SPEC.hash)
-    store.end_unit(before, SPEC.hash, "", {old.key})
-    assert [row["key"] for row in store.rows(spec_hash=SPEC.hash)] == [old.key]
-
-
-def test_results_that_no_longer_lead_to_the_end_are_not_current(store):
-    unit = unit_of()
-    store.open_units([unit], SPEC.hash)
-    tasks = [unit.task("fold", 0, {"x": x}) for x in range(3)]
-    for task in tasks:
-        record(store, task)
-    store.end_unit(unit, SPEC.hash, "", {tasks[2].key})
-    assert [row["key"] for row in store.rows(spec_hash=SPEC.hash)] == [tasks[2].key]
-    assert sum(count.tasks for count in store.counts(SPEC.hash)) == 1
-
-
 def test_rows_can_be_chosen(store):
     unit = unit_of()
     record(store, unit.task("trial", 0))
@@ -176,6 +150,8 @@ def test_runs_are_noted_with_their_spec_and_their_end(store, monkeypatch):
     (run,) = store.runs()
     assert (run["state"], run["progress"], run["name"]) == ("running", {"done": 3}, "fake")
     assert run["spec"]["models"]["names"] == ["good"]
+    (status,) = status_of(store)
+    assert status["state"] == "running"
     with monkeypatch.context() as later:  # its driver has gone without a word
         later.setattr("cocoloss.benchmark.plan.now", lambda: now() + timedelta(minutes=5))
         (status,) = status_of(store)
@@ -236,21 +212,18 @@ def test_a_merged_result_replaces_a_failure_and_nothing_else(store, tmp_path):
     assert store.find([third.key])[third.key].error == BAD.error
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("folds.csv", "export with --tasks"),
-        ("other.csv", r"other\.csv"),
-        ("none.sqlite", "there is no store"),
-    ],
-)
-def test_only_stores_and_exported_tasks_can_be_merged(tmp_path, name, message):
+def test_only_stores_and_exported_tasks_can_be_merged(tmp_path):
     with Store(tmp_path / "results.sqlite") as store:
         run_fake(SPEC, store)
         export(store, tmp_path / "folds.csv")
         (tmp_path / "other.csv").write_bytes(b"\x00\xff\x00")
-        with pytest.raises(CoCoError, match=message):
-            merge(store, tmp_path / name)
+        for name, message in {
+            "folds.csv": "export with --tasks",
+            "other.csv": r"other\.csv",
+            "none.sqlite": "there is no store",
+        }.items():
+            with pytest.raises(CoCoError, match=message):
+                merge(store, tmp_path / name)
 
 
 NO_STORE = {
@@ -261,7 +234,7 @@ NO_STORE = {
     "notes.sqlite": r"holds the tables of another program \(notes\); choose",
     "mysql://me@here/db": "a store is a file or postgresql://",
     "postgresql://me@here:port/db": "no URL of a PostgreSQL database",
-    "postgresql://me@127.0.0.1:1/no": r"store postgresql://me@127\.0\.0\.1:1/no: no server",
+    "postgresql://me:secret@127.0.0.1:1/no": r"store postgresql://me:\*+@127\S+: no server",
     "postgresql://me@no-such-host.invalid/none": "there is no such host",
 }
 
@@ -286,6 +259,7 @@ def test_what_is_no_store_is_told_in_one_line_and_stays_as_it_is(not_stores, whe
     with pytest.raises(CoCoError, match=message) as refusal:
         Store(where)
     assert "\n" not in str(refusal.value)
+    assert "secret" not in str(refusal.value)
     assert contents(not_stores) == before
 
 
@@ -303,12 +277,6 @@ def test_a_database_that_is_not_there_is_told(postgresql_server):
     url = re.sub(r"/postgres(\?|$)", r"/no_such_database\1", postgresql_server)
     with pytest.raises(CoCoError, match="there is no such database"):
         Store(url)
-
-
-def test_the_password_is_not_shown():
-    with pytest.raises(CoCoError, match="store") as refusal:
-        Store("postgresql://me:secret@127.0.0.1:1/db")
-    assert "secret" not in str(refusal.value)
 
 
 def test_a_full_disk_stops_with_one_line_and_loses_nothing_that_was_kept(tmp_path):
@@ -435,19 +403,13 @@ def test_tables_of_another_program_on_a_server_are_not_ours(postgresql_url):
         Store(postgresql_url)
 
 
-@pytest.mark.parametrize(
-    ("states", "gone"),
-    [
-        (["57P01", "57P02", "57P03", "08000", "08006", None], True),
-        (["53100", "42501", "40001"], False),
-    ],
-)
-def test_a_server_that_restarts_is_told_from_one_that_refuses_by_its_state(states, gone):
+def test_a_server_that_restarts_is_told_from_one_that_refuses_by_its_state():
     psycopg = pytest.importorskip("psycopg")
-    for state in states:  # none if nobody answered
+    gone = ["57P01", "57P02", "57P03", "08000", "08006", None]  # none if nobody answered
+    for state in [*gone, "53100", "42501", "40001"]:
         kind = psycopg.errors.lookup(state) if state else psycopg.OperationalError
         error = sa.exc.OperationalError("SELECT 1", {}, kind("Connection refused, says the disk"))
-        assert _went_away(error) == gone, state
+        assert _went_away(error) == (state in gone), state
 
 
 @pytest.mark.cluster

@@ -32,7 +32,7 @@ def table(frame, tmp_path_factory):
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run():
     """Return what runs the command and gives its result; a traceback fails the test."""
 
@@ -45,7 +45,7 @@ def run():
     return invoke
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def refused(run):
     """Return what runs a command that must fail, and gives its one line."""
 
@@ -60,9 +60,8 @@ def refused(run):
 
 
 @pytest.fixture(scope="session")
-def model(table, tmp_path_factory):
+def model(run, table, tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "insects.coco"
-    args = ["fit", table, "--target", "kind", "--drop", "id", "--out", path, "--epochs", "15"]
-    result = CliRunner().invoke(main, [*map(str, args), "--members", "2"])
-    assert result.exit_code == 0, result.output
+    fast = ("--epochs", 15, "--members", 2)
+    run("fit", table, "--target", "kind", "--drop", "id", "--out", path, *fast)
     return path

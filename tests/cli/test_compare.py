@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from cocoloss.cli.compare import compare
-from cocoloss.cli.score_file import as_scores
+from cocoloss.cli.compare import as_scores, compare
 from cocoloss.exceptions import CoCoError
 from cocoloss.stats import compare as compare_models
 
@@ -33,51 +32,71 @@ def long(wide):
     return folds.assign(score=folds["score"] + 0.01 * rng.normal(size=len(folds)))
 
 
-def run(*args):
-    return CliRunner().invoke(compare, [str(arg) for arg in args])
+@pytest.fixture
+def run(tmp_path):
+    """Return what compares the models of a table, kept as CSV."""
 
+    def invoke(frame, *args, **writing):
+        frame.to_csv(tmp_path / "scores.csv", index=False, **writing)
+        return CliRunner().invoke(compare, [str(tmp_path / "scores.csv"), *map(str, args)])
 
-def refusal(*args):
-    result = run(*args)
-    assert isinstance(result.exception, CoCoError), result.output
-    return str(result.exception)
+    return invoke
 
 
 @pytest.fixture
-def csv(tmp_path):
-    def write(frame, name="scores.csv", **options):
-        path = tmp_path / name
-        frame.to_csv(path, index=False, **options)
-        return path
+def found(run):
+    """Return what gives the JSON of a comparison, its models by name, and what was noted."""
 
-    return write
+    def read(*args, **writing):
+        result = run(*args, "--json", **writing)
+        known = json.loads(result.stdout)
+        return known | {"models": {m["model"]: m for m in known["models"]}, "said": result.stderr}
+
+    return read
 
 
-def test_prints_what_the_statistics_say(wide, csv):
-    result = run(csv(wide))
-    expected = compare_models(wide)
-    assert result.exit_code == 0
-    for model in MODELS:
-        line = next(line for line in result.output.splitlines() if f" {model} " in line)
-        assert f"{expected.average_ranks[model]:.2f}" in line
-        assert f"{expected.mean_scores[model]:.4g}" in line
-    assert f"critical distance {expected.critical_distance:.3f}" in result.output
-    assert json.loads(run(csv(wide), "--json", "--lower").output)["models"][0]["model"] == "chance"
-    for group in expected.cliques:
-        assert f"Not different: {', '.join(group)}." in result.output
+@pytest.fixture
+def refusal(run):
+    def said(*args):
+        result = run(*args)
+        assert isinstance(result.exception, CoCoError), result.output
+        assert "\n" not in str(result.exception)
+        return str(result.exception)
+
+    return said
+
+
+def ranks_of(found):
+    return {name: model["rank"] for name, model in found["models"].items()}
 
 
 @pytest.mark.parametrize("test", ["nemenyi", "wilcoxon"])
-def test_gives_machines_the_same_numbers(wide, csv, test):
-    found = json.loads(run(csv(wide), "--json", "--test", test, "--rope", 0.01).output)
+def test_people_and_machines_get_what_the_statistics_say(wide, run, found, test):
     expected = compare_models(wide, test=test, rope=0.01)
-    assert [m["model"] for m in found["models"]] == list(expected.models)
-    assert [m["rank"] for m in found["models"]] == pytest.approx(expected.average_ranks.tolist())
-    assert isinstance(found["models"][0]["wins"], int)
-    assert found["p_values"] == expected.p_values.to_dict()
-    assert found["iman_davenport"]["p_value"] == expected.friedman.f_p_value
-    assert found["bayes"] == expected.bayes.to_dict("records")
-    assert [tuple(group) for group in found["not_different"]] == list(expected.cliques)
+    shown = run(wide, "--test", test).output
+    ranks, _, pairs = shown.partition("p-values of pairs")
+    for i, model in enumerate(expected.models):
+        line = next(line for line in ranks.splitlines() if f" {model} " in line)
+        assert f"{expected.average_ranks[model]:.2f}" in line
+        assert f"{expected.mean_scores[model]:.4g}" in line
+        cells = next(line for line in pairs.splitlines() if f" {model} " in line).split("│")[3:-1]
+        p_values = expected.p_values.loc[model].iloc[:i]
+        assert [cell.strip() for cell in cells if cell.strip()] == [
+            f"{p:.3f}" if p >= 0.001 else "<0.001" for p in p_values
+        ]
+    for group in expected.cliques:
+        assert f"Not different: {', '.join(group)}." in ranks
+    if test == "nemenyi":
+        assert f"critical distance {expected.critical_distance:.3f}" in shown
+    known = found(wide, "--test", test, "--rope", 0.01)
+    assert list(known["models"]) == list(expected.models)
+    assert ranks_of(known) == pytest.approx(expected.average_ranks.to_dict())
+    assert isinstance(known["models"]["ours"]["wins"], int)
+    assert known["p_values"] == expected.p_values.to_dict()
+    assert known["iman_davenport"]["p_value"] == expected.friedman.f_p_value
+    assert known["bayes"] == expected.bayes.to_dict("records")
+    assert [tuple(group) for group in known["not_different"]] == list(expected.cliques)
+    assert next(iter(found(wide, "--lower")["models"])) == "chance"
 
 
 @pytest.mark.parametrize(
@@ -87,62 +106,40 @@ def test_gives_machines_the_same_numbers(wide, csv, test):
         {"dataset": "Task", "model": "Classifier", "score": "F1", "fold": "Seed"},
     ],
 )
-def test_reads_a_long_table_whatever_its_columns_are_called(long, csv, names):
-    path = csv(long.rename(columns=names), sep=";", decimal=",")
-    found = json.loads(run(path, "--json", "--ranking", "folds").output)
-    expected = compare_models(long, ranking="folds")
-    ranks = {m["model"]: m["rank"] for m in found["models"]}
-    assert ranks == pytest.approx(expected.average_ranks.to_dict())
-
-
-def test_reads_a_wide_table_with_folds(long):
+def test_reads_a_long_table_whatever_its_columns_are_called(long, found, names):
+    expected = compare_models(long, ranking="folds").average_ranks.to_dict()
+    table = long.rename(columns=names)
+    known = found(table, "--ranking", "folds", sep=";", decimal=",")
+    assert ranks_of(known) == pytest.approx(expected)
     wide = long.pivot(index=["dataset", "fold"], columns="model", values="score").reset_index()
-    expected = compare_models(long, ranking="folds").average_ranks
-    found = compare_models(as_scores(wide), ranking="folds").average_ranks
-    assert found.to_dict() == pytest.approx(expected.to_dict())
+    by_folds = compare_models(as_scores(wide), ranking="folds").average_ranks
+    assert by_folds.to_dict() == pytest.approx(expected)
 
 
-def test_asks_which_column_if_several_could_be_meant(long, csv):
-    several = long.rename(columns={"score": "f1"}).assign(auc=0.5)
-    path = csv(several)
-    assert "--score with one of f1, auc" in refusal(path)
-    assert run(path, "--score", "f1").exit_code == 0
-    assert "no column 'f2'" in refusal(path, "--score", "f2")
-
-
-def test_gaps_are_refused_or_counted(wide, csv):
-    path = csv(wide.assign(theirs=wide["theirs"].where(wide.index > 0)))
-    assert "'theirs' on 'table 0'" in refusal(path)
-    assert "set `missing` to drop_datasets" in refusal(path)
-    assert "rope needs a score in every cell" in refusal(path, "--missing", "worst", "--rope", 0.1)
-    assert (
-        "Left out, a result is missing: table 0." in run(path, "--missing", "drop_datasets").output
-    )
-    assert "theirs on table 0" in run(path, "--missing", "worst").output
+def test_gaps_are_refused_or_counted_and_means_are_over_what_all_have(wide, run, found, refusal):
+    gappy = wide.assign(theirs=wide["theirs"].where(wide.index > 1))
+    assert "'theirs' on 'table 0'" in refusal(gappy)
+    dropped = run(gappy, "--missing", "drop_datasets").output
+    assert "Left out, a result is missing: table 0, table 1." in dropped
+    shown = run(gappy, "--missing", "worst").output
+    assert "theirs on table 0" in shown
+    assert "mean score *" in shown
+    assert "* mean scores are over the 10 of 12 datasets on which every model has a r" in shown
+    assert "mean score *" not in run(wide).output
+    known = found(gappy, "--missing", "worst")
+    assert known["mean_scores_over"] == [f"table {k}" for k in range(2, 12)]
+    means = {name: model["score"] for name, model in known["models"].items()}
+    assert means == pytest.approx(wide.loc[2:, MODELS].mean().to_dict())
 
 
 @pytest.mark.parametrize(("suffix", "start"), [(".svg", b"<?xml"), (".pdf", b"%PDF")])
-def test_draws_the_diagram(wide, csv, tmp_path, suffix, start):
+def test_draws_the_diagram(wide, run, refusal, tmp_path, monkeypatch, suffix, start):
     out = tmp_path / f"ranks{suffix}"
-    assert f"wrote {out}" in run(csv(wide), "--out", out).output
+    assert f"wrote {out}" in run(wide, "--out", out).output
     assert out.read_bytes().startswith(start)
-    gif, nowhere = tmp_path / "ranks.gif", tmp_path / "none" / f"ranks{suffix}"
-    assert "must end in .svg" in refusal("nothing.csv", "--out", gif)  # before it reads
-    assert "no folder" in refusal("nothing.csv", "--out", nowhere)
-
-
-def test_means_of_gappy_tables_are_over_the_datasets_that_all_models_have(wide, csv):
-    path = csv(wide.assign(theirs=wide["theirs"].where(wide.index > 1)))
-    shown = run(path, "--missing", "worst").output
-    assert "mean score *" in shown
-    assert "* mean scores are over the 10 of 12 datasets on which every model has a result." in (
-        shown
-    )
-    found = json.loads(run(path, "--missing", "worst", "--json").output)
-    assert found["mean_scores_over"] == [f"table {k}" for k in range(2, 12)]
-    means = {m["model"]: m["score"] for m in found["models"]}
-    assert means == pytest.approx(wide.loc[2:, MODELS].mean().to_dict())
-    assert "mean score *" not in run(csv(wide)).output
+    monkeypatch.setattr("cocoloss.tables.read_table", lambda *_, **__: 1 / 0)
+    assert "must end in .svg" in refusal(wide, "--out", tmp_path / "ranks.gif")  # before it reads
+    assert "no folder" in refusal(wide, "--out", tmp_path / "none" / f"ranks{suffix}")
 
 
 def with_cell(frame, row, column, value):
@@ -151,55 +148,50 @@ def with_cell(frame, row, column, value):
     return changed
 
 
-FAULTS = [
-    ("wide", lambda t: t[["dataset", "ours"]], "one model, 'ours'; a comparison needs two"),
-    ("wide", lambda t: t.head(1), "one dataset, 'table 0'; a comparison over datasets needs two"),
-    ("wide", lambda t: with_cell(t, 3, "theirs", "failed"), "'theirs' has 'failed' at table 3"),
-    (
-        "wide",
-        lambda t: with_cell(t, 3, "theirs", "failed").drop(columns="dataset"),
-        "model 'theirs' has 'failed' at row 4; leave a failed run empty",
-    ),
-    (
-        "wide",
-        lambda t: t.assign(notes="good"),
-        "'notes' holds 'good' and no score at all; leave the column out, or name the others with",
-    ),
-    ("wide", lambda t: pd.concat([t, t.iloc[[2]]]), "must differ, but these come twice: 'table 2'"),
-    ("wide", lambda t: with_cell(t, 2, "dataset", None), "row 3 has nothing in the column 'datase"),
-    (
-        "wide",
-        lambda t: t.drop(columns="dataset").assign(fold=range(12)),
-        "a column 'fold' but none that names datasets",
-    ),
-    ("long", lambda t: t[t["model"] == "ours"], "one model, 'ours'"),
-    ("long", lambda t: with_cell(t, 5, "score", "timeout"), "column 'score' has 'timeout' at row "),
-    ("long", lambda t: with_cell(t, 5, "model", None), "row 5 (counted from 0) has no model"),
-    (
-        "long",
-        lambda t: t.reset_index(drop=True).drop(index=0),
-        "1 result is missing: 'ours' on 'table 0' (1 of 8 folds). Run what is missing",
-    ),
-    ("long", lambda t: t.drop(columns="fold"), "252 scores repeat earlier ones, the first for dat"),
-    ("long", lambda t: t.drop(columns="score"), "Say --score with one of dataset, model, fold"),
-    ("long", lambda t: t[["model", "score"]], "--dataset names it if it is called otherwise"),
-    ("long", lambda t: with_cell(t, 5, "fold", None), "row 5 (counted from 0) has no fold"),
-]
-
-
-@pytest.mark.parametrize(("form", "spoil", "said"), FAULTS)
-def test_faults_of_tables_are_told_in_one_line(form, spoil, said, request, csv):
-    message = refusal(csv(spoil(request.getfixturevalue(form))))
-    assert said in message
-    assert "\n" not in message
+@pytest.mark.parametrize(
+    ("form", "spoil", "said"),
+    [
+        ("wide", lambda t: t.head(1), "one dataset, 'table 0'; a comparison over datasets needs"),
+        ("wide", lambda t: with_cell(t, 3, "theirs", "failed"), "'theirs' has 'failed' at table 3"),
+        (
+            "wide",
+            lambda t: with_cell(t, 3, "theirs", "failed").drop(columns="dataset"),
+            "model 'theirs' has 'failed' at row 4; leave a failed run empty",
+        ),
+        ("wide", lambda t: t.assign(notes="good"), "'notes' holds 'good' and no score at all; lea"),
+        ("wide", lambda t: pd.concat([t, t.iloc[[2]]]), "but these come twice: 'table 2'"),
+        ("wide", lambda t: with_cell(t, 2, "dataset", None), "row 3 has nothing in the column 'da"),
+        (
+            "wide",
+            lambda t: t.drop(columns="dataset").assign(fold=range(12)),
+            "a column 'fold' but none that names datasets",
+        ),
+        ("long", lambda t: with_cell(t, 5, "score", "timeout"), "'score' has 'timeout' at row "),
+        ("long", lambda t: with_cell(t, 5, "model", None), "row 5 (counted from 0) has no model"),
+        ("long", lambda t: with_cell(t, 5, "fold", None), "row 5 (counted from 0) has no fold"),
+        (
+            "long",
+            lambda t: t.reset_index(drop=True).drop(index=0),
+            "1 result is missing: 'ours' on 'table 0' (1 of 8 folds). Run what is missing",
+        ),
+        ("long", lambda t: t.drop(columns="fold"), "252 scores repeat earlier ones, the first for"),
+        ("long", lambda t: t.drop(columns="score"), "--score with one of dataset, model, fold"),
+        (
+            "long",
+            lambda t: t.rename(columns={"score": "f1"}).assign(auc=0.5),
+            "--score with one of f1, auc",
+        ),
+        ("long", lambda t: t[["model", "score"]], "--dataset names it if it is called otherwise"),
+    ],
+)
+def test_faults_of_tables_are_told_in_one_line(form, spoil, said, request, refusal):
+    assert said in refusal(spoil(request.getfixturevalue(form)))
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--alpha", 2], "alpha must be a number between 0 and 1"),
-        (["--rope", -1], "rope must be a finite number"),
-        (["--ranking", "folds"], "ranking by folds needs the score of every fold"),
         (["--score", "ours"], "--score is for long tables"),
         (["--models", "our,theirs"], "--models names 'our', but the columns are ours, theirs"),
         (["--dataset", "here"], "--dataset: no column 'here'; it has dataset, ours"),
@@ -208,126 +200,94 @@ def test_faults_of_tables_are_told_in_one_line(form, spoil, said, request, csv):
         (["--fold-test", "corrected_t"], "--fold-test is for --ranking folds"),
     ],
 )
-def test_options_that_cannot_be_used_are_told_by_name(wide, csv, options, said):
-    assert said in refusal(csv(wide), *options)
+def test_options_that_cannot_be_used_are_told_by_name(wide, refusal, options, said):
+    assert said in refusal(wide, *options)
 
 
 @pytest.mark.parametrize("form", ["wide", "long"])
-def test_a_model_without_any_score_is_left_out_and_named(form, request, csv):
+def test_a_model_without_any_score_is_left_out_and_named(form, request, run):
     table = request.getfixturevalue(form)
     if form == "wide":
-        table = table.assign(crashed=np.nan)
+        table = table.assign(crashed=np.nan).rename(columns={"ours": "[red]ours[/]"})
     else:
         table = pd.concat([table, table[:8].assign(model="crashed", score=np.nan)])
-    result = run(csv(table))
+    result = run(table)
     assert "left out crashed, which has no score at all" in result.stderr
     assert "3 models" in result.stdout
+    assert ("[red]ours[/]" in result.stdout) == (form == "wide")  # a name is no markup
 
 
-def test_names_are_not_taken_for_markup(wide, csv):
-    result = run(csv(wide.rename(columns={"ours": "[red]ours[/]"})))
-    assert "[red]ours[/]" in result.output
+def test_rows_of_failed_runs_have_no_fold(long, found, refusal):
+    def failing(lost):
+        return long.assign(score=long["score"].mask(lost), fold=long["fold"].mask(lost))
 
-
-def test_rows_of_failed_runs_have_no_fold(long, csv):
     lost = (long["dataset"] == "table 3") & (long["model"] == "theirs")
-    failed = long.assign(score=long["score"].mask(lost), fold=long["fold"].mask(lost))
-    result = run(csv(failed), "--missing", "worst", "--json")
-    assert "8 rows have neither fold nor score" in result.stderr
-    found, expected = json.loads(result.stdout), compare_models(long[~lost], missing="worst")
-    lost = long["dataset"] == "table 3"  # a dataset on which all failed is not forgotten
-    nothing = long.assign(score=long["score"].mask(lost), fold=long["fold"].mask(lost))
-    dropped = run(csv(nothing, "nothing.csv"), "--missing", "drop_datasets", "--json")
-    assert json.loads(dropped.stdout)["dropped"] == ["table 3"]
-    assert found["filled"] == [["table 3", "theirs"]]
-    assert found["p_values"]["ours"] == pytest.approx(expected.p_values["ours"].to_dict())
-    assert "'theirs' on 'table 3'" in refusal(csv(failed))
+    known = found(failing(lost), "--missing", "worst")
+    expected = compare_models(long[~lost], missing="worst")
+    assert "8 rows have neither fold nor score" in known["said"]
+    assert known["filled"] == [["table 3", "theirs"]]
+    assert known["p_values"]["ours"] == pytest.approx(expected.p_values["ours"].to_dict())
+    assert "'theirs' on 'table 3'" in refusal(failing(lost))
+    nowhere = found(failing(long["dataset"] == "table 3"), "--missing", "drop_datasets")
+    assert nowhere["dropped"] == ["table 3"]  # a dataset on which all failed is not forgotten
 
 
-def models_of(result):
-    return {m["model"] for m in json.loads(result.stdout)["models"]}
-
-
-@pytest.mark.parametrize("name", ["", "id", "index", "did", "benchmark"])
-def test_numbers_of_rows_are_no_model(wide, csv, name):
+@pytest.mark.parametrize("name", ["", "id", "index", "did"])
+def test_numbers_of_rows_are_no_model(wide, found, name):
     numbered = wide.drop(columns="dataset")
     numbered.insert(0, name, range(100, 112))
-    result = run(csv(numbered), "--json")
-    assert models_of(result) == set(MODELS)
-    assert f"the column {name or 'column_1'!r} numbers the rows" in result.stderr
-    expected = compare_models(wide).average_ranks.to_dict()
-    ranks = {m["model"]: m["rank"] for m in json.loads(result.stdout)["models"]}
-    assert ranks == pytest.approx(expected)
-    beside = run(csv(numbered.assign(dataset=wide["dataset"])), "--json")
-    assert models_of(beside) == set(MODELS)
-    assert f"left out {name or 'column_1'!r}, which numbers the rows" in beside.stderr
+    known = found(numbered)
+    assert f"the column {name or 'column_1'!r} numbers the rows" in known["said"]
+    assert ranks_of(known) == pytest.approx(compare_models(wide).average_ranks.to_dict())
+    beside = found(numbered.assign(dataset=wide["dataset"]))
+    assert set(beside["models"]) == set(MODELS)
+    assert f"left out {name or 'column_1'!r}, which numbers the rows" in beside["said"]
 
 
-def test_whole_scores_stay_scores(wide, csv):
+def test_whole_scores_stay_scores(wide, found):
     points = (wide[MODELS] * 1000).round().astype(int)
     points["ours"] = np.arange(12)
-    result = run(csv(points), "--json")
-    assert models_of(result) == set(MODELS)
-    assert result.stderr == ""
+    known = found(points)
+    assert set(known["models"]) == set(MODELS)
+    assert known["said"] == ""
 
 
-def test_columns_can_be_chosen(wide, csv):
+def test_columns_can_be_chosen(wide, long, found, refusal):
     more = wide.rename(columns={"dataset": "where"}).assign(notes="good", id=range(12))
-    path = csv(more.assign(dataset=[f"other {k}" for k in range(12)]))
-    result = run(path, "--dataset", "where", "--models", "ours, id", "--missing", "worst", "--json")
-    assert models_of(result) == {"ours", "id"}
-    found = json.loads(result.stdout)
-    assert found["mean_scores_over"][0] == "table 0"
-
-
-def test_a_long_table_may_number_its_datasets(long, csv):
+    more["dataset"] = [f"other {k}" for k in range(12)]
+    known = found(more, "--dataset", "where", "--models", "ours, id", "--missing", "worst")
+    assert set(known["models"]) == {"ours", "id"}
+    assert known["mean_scores_over"][0] == "table 0"
     numbered = long.assign(did=long["dataset"].str[6:].astype(int)).drop(columns="dataset")
-    assert "needs a column 'dataset' too" in refusal(csv(numbered))
-    found = json.loads(run(csv(numbered), "--dataset", "did", "--json").stdout)
-    assert found["n_datasets"] == 12
+    assert "needs a column 'dataset' too" in refusal(numbered)
+    assert found(numbered, "--dataset", "did")["n_datasets"] == 12
+    # As in a results file of the AutoML benchmark, and with a word that nobody can guess.
+    amlb = long.rename(columns={"model": "framework", "dataset": "task", "score": "result"})
+    asked = ("--score", "result", "--models", "ours,chance")
+    assert set(found(amlb, *asked)["models"]) == {"ours", "chance"}
+    other = amlb.rename(columns={"framework": "who"}).assign(seed=1, version="1.0")
+    assert "--score is for long tables" in refusal(other, "--score", "result")
+    assert set(found(other, "--model-column", "who", *asked)["models"]) == {"ours", "chance"}
 
 
-def test_percents_are_read(wide, csv):
+def test_percents_are_read(wide, found, refusal):
     percents = wide.assign(**{m: (100 * wide[m]).map("{:.2f}%".format) for m in MODELS[:2]})
+    expected = compare_models(wide).mean_scores.to_dict()
     for table in (percents, percents.drop(columns="dataset")):
-        result = run(csv(table), "--json")
-        expected = compare_models(wide)
-        scores = {m["model"]: m["score"] for m in json.loads(result.stdout)["models"]}
-        assert scores == pytest.approx(expected.mean_scores.to_dict())
-        assert "63.7% as 0.637: ours, theirs" in result.stderr
+        known = found(table)
+        means = {name: model["score"] for name, model in known["models"].items()}
+        assert means == pytest.approx(expected)
+        assert "63.7% as 0.637: ours, theirs" in known["said"]
     failed = percents.assign(ours=[*percents["ours"][:-1], "failed"])
-    assert "model 'ours' has 'failed' at table 11" in refusal(csv(failed))
+    assert "model 'ours' has 'failed' at table 11" in refusal(failed)
 
 
-def test_two_benchmarks_in_one_table_are_told_apart(long, csv):
+def test_two_benchmarks_in_one_table_are_told_apart(long, found, refusal):
     both = pd.concat([long.assign(spec="mine", spec_hash=text) for text in ("abcdef1", "0123456")])
-    said = refusal(csv(both))
+    said = refusal(both)
     assert "has rows of 2 benchmarks, mine@abcdef, mine@012345" in said
     assert "bench export --name mine@abcdef" in said
     apart = both[(both["spec_hash"] == "0123456") == (both["model"] == "ours")]
-    result = run(csv(apart), "--json")
-    assert models_of(result) == set(MODELS)
-    assert "2 benchmarks" in result.stderr
-
-
-def test_the_column_of_models_can_be_named(long, csv):
-    # As in a results file of the AutoML benchmark, and with a word that nobody can guess.
-    amlb = long.rename(columns={"model": "framework", "dataset": "task", "score": "result"})
-    expected = models_of(run(csv(long), "--models", "ours,chance", "--json"))
-    assert expected == {"ours", "chance"}
-    asked = ("--score", "result", "--models", "ours,chance", "--json")
-    assert models_of(run(csv(amlb), *asked)) == expected
-    path = csv(amlb.rename(columns={"framework": "who"}).assign(seed=1, version="1.0"))
-    assert "--score is for long tables" in refusal(path, "--score", "result")
-    assert models_of(run(path, "--model-column", "who", *asked)) == expected
-
-
-@pytest.mark.parametrize("test", ["nemenyi", "wilcoxon"])
-def test_prints_the_p_value_of_every_pair(wide, csv, test):
-    expected = compare_models(wide, test=test)
-    shown = run(csv(wide), "--test", test).output.partition("p-values of pairs")[2]
-    for i, model in enumerate(expected.models):
-        cells = next(line for line in shown.splitlines() if f" {model} " in line).split("│")[3:-1]
-        numbers = [cell.strip() for cell in cells if cell.strip()]
-        p_values = expected.p_values.loc[model].iloc[:i]
-        assert numbers == [f"{p:.3f}" if p >= 0.001 else "<0.001" for p in p_values]
+    known = found(apart)
+    assert set(known["models"]) == set(MODELS)
+    assert "2 benchmarks" in known["said"]

@@ -4,7 +4,7 @@ from urllib.error import URLError
 import pytest
 
 
-def test_list_names_the_tables_of_a_source(run):
+def test_list_names_the_tables_of_a_source(run, refused):
     result = run("data", "list", "sklearn")
     assert result.stdout.split() == ["iris", "wine", "breast_cancer", "digits"]
     assert result.stderr == "sklearn, 4 tables:\n"
@@ -12,28 +12,21 @@ def test_list_names_the_tables_of_a_source(run):
     listed = json.loads(result.stdout)
     assert (len(listed), result.stderr) == (72, "")
     assert "credit-g" in {table["name"] for table in listed}
+    assert "did you mean 'sklearn'?" in refused("data", "list", "sklern")
 
 
-def test_check_leaves_out_rows_without_a_class_as_fit_does(run, frame, tmp_path):
-    path = tmp_path / "gaps.csv"
+def test_check_reads_the_tables_and_says_what_they_are(run, frame, tmp_path):
+    (check,) = json.loads(run("data", "check", "sklearn", "--dataset", "wine", "--json").stdout)
+    assert (check["n_rows"], check["n_classes"], check["problem"]) == (178, 3, None)
+    path = tmp_path / "gaps.csv"  # rows without a class are left out, as `fit` does
     frame.assign(kind=frame["kind"].where(frame.index > 4)).to_csv(path, index=False)
     result = run("data", "check", f"file:{path}#kind")
     assert result.stderr == "note: gaps: left out 5 rows without a class\n"
     assert "gaps  145 rows, 5 columns, 3 classes, " in result.stdout
     (check,) = json.loads(run("data", "check", f"file:{path}#kind", "--json").stdout)
     assert (check["n_rows"], check["n_left_out"]) == (145, 5)
-
-
-def test_check_says_how_points_were_read(run, tmp_path):
-    (tmp_path / "t.csv").write_text("a;b;kind\n7.730;1,5;x\n1.250;2,5;y\n1.300;2;x\n")
-    assert "have --decimal" in run("data", "check", f"file:{tmp_path / 't.csv'}#kind").stderr
-
-
-def test_check_reads_the_tables_and_says_what_they_are(run, table):
-    output = run("data", "check", f"file:{table}#kind").stdout
-    assert "insects  150 rows, 5 columns, 3 classes, " in output
-    (check,) = json.loads(run("data", "check", "sklearn", "--dataset", "wine", "--json").stdout)
-    assert (check["n_rows"], check["n_classes"], check["problem"]) == (178, 3, None)
+    path.write_text("a;b;kind\n7.730;1,5;x\n1.250;2,5;y\n1.300;2;x\n")
+    assert "have --decimal" in run("data", "check", f"file:{path}#kind").stderr
 
 
 def test_check_fails_where_a_table_cannot_be_used(run, tmp_path):
@@ -44,11 +37,10 @@ def test_check_fails_where_a_table_cannot_be_used(run, tmp_path):
     assert "bad  unusable: " in output
 
 
-def test_an_unknown_source_is_one_clear_line(refused):
-    assert "did you mean 'sklearn'?" in refused("data", "list", "sklern")
-
-
-def test_tables_that_are_neither_here_nor_there_are_one_clear_line(refused, tmp_path, monkeypatch):
+def test_tables_that_are_neither_here_nor_there_are_one_clear_line(
+    run, refused, tmp_path, monkeypatch
+):
+    assert "is here already" in run("data", "get", "sklearn").stdout
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
     monkeypatch.setattr("sklearn.datasets._openml.time.sleep", lambda _: None)
 
@@ -57,10 +49,6 @@ def test_tables_that_are_neither_here_nor_there_are_one_clear_line(refused, tmp_
 
     monkeypatch.setattr("sklearn.datasets._openml.urlopen", nobody)
     assert "credit-g" in refused("data", "get", "--dataset", "credit-g")
-
-
-def test_what_is_here_need_not_be_fetched(run):
-    assert "is here already" in run("data", "get", "sklearn").stdout
 
 
 @pytest.mark.parametrize("group", ["data", "bench"])

@@ -102,13 +102,31 @@ def test_wrong_arguments_are_one_clear_line(refused, args, words):
     assert "--help)" in line
 
 
-def test_a_missing_table_or_model_is_told(refused, table, model, tmp_path):
-    assert "there is no file" in refused("predict", tmp_path / "no.coco", table)
-    assert "there is no file" in refused("predict", model, tmp_path / "no.csv")
-    assert "not a cocoloss model file" in refused("predict", table, table)
-    assert "the model is first" in refused("predict", model, model)
-    assert "is a model, not a table" in refused("evaluate", model, "--target", "kind")
-    assert "folder" in refused("predict", model, tmp_path)
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("predict {tmp}/no.coco {table}", "there is no file"),
+        ("predict {model} {tmp}/no.csv", "there is no file"),
+        ("predict {table} {table}", "not a cocoloss model file"),
+        ("predict {model} {model}", "the model is first"),
+        ("evaluate {model} --target kind", "is a model, not a table"),
+        ("predict {model} {tmp}", "folder"),
+        ("predict {model} {table} --out {table}", "which is being read; choose another name"),
+        ("fit {table} --target kind --out {table}", "which is being read"),
+        ("report {table} --target kind --out {table}", "which is being read"),
+        ("report {table} --target kind --out {tmp}/x.pdf", "must end in .html or .htm"),
+        ("fit {table} --target kind --out {tmp}/x.csv", "call a model something like model.coco"),
+    ],
+)
+def test_files_that_do_not_fit_the_command_are_told_and_stay(
+    refused, table, model, tmp_path, command, words
+):
+    copy = tmp_path / "t.csv"
+    copy.write_bytes(table.read_bytes())
+    places = {"table": copy, "model": model, "tmp": tmp_path}
+    assert words in refused(*(part.format(**places) for part in command.split()))
+    assert copy.read_bytes() == table.read_bytes()
+    assert os.listdir(tmp_path) == ["t.csv"]
 
 
 def test_columns_that_lack_or_have_another_type_are_named(refused, frame, model, tmp_path):
@@ -149,20 +167,6 @@ def test_places_that_cannot_be_written_are_told_before_the_work(
     assert locked.read_text() == "old"
 
 
-def test_what_is_read_is_never_overwritten(refused, table, model, tmp_path):
-    copy = tmp_path / "t.csv"
-    copy.write_bytes(table.read_bytes())
-    line = refused("predict", model, copy, "--out", copy)
-    assert "which is being read; choose another name" in line
-    assert "which is being read" in refused("fit", copy, "--target", "kind", "--out", copy)
-    assert "which is being read" in refused("report", copy, "--target", "kind", "--out", copy)
-    assert copy.read_bytes() == table.read_bytes()
-    line = refused("report", copy, "--target", "kind", "--out", tmp_path / "x.pdf")
-    assert "must end in .html or .htm" in line
-    line = refused("fit", copy, "--target", "kind", "--out", tmp_path / "x.csv")
-    assert "is the name of a table; call a model something like model.coco" in line
-
-
 @pytest.mark.parametrize("command", ["fit", "predict", "report"])
 def test_a_full_disk_is_told_and_leaves_nothing(
     refused, table, model, tmp_path, command, monkeypatch
@@ -179,11 +183,9 @@ def test_a_full_disk_is_told_and_leaves_nothing(
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("command", ["fit", "evaluate", "report"])
-def test_ctrl_c_stops_at_once_and_leaves_nothing(table, tmp_path, command):
-    name = "m.html" if command == "report" else "m.coco"
-    out = [] if command == "evaluate" else ["--out", str(tmp_path / name)]
-    args = [command, str(table), "--target", "kind", "--drop", "id", "--epochs", "1000000", *out]
+def test_ctrl_c_stops_at_once_and_leaves_nothing(table, tmp_path):
+    options = ["--target", "kind", "--drop", "id", "--epochs", "1000000"]
+    args = ["fit", str(table), *options, "--out", str(tmp_path / "m.coco")]
     code = (
         "import sys, cocoloss.training.trainer as t\n"
         "run = t._run_epoch\n"

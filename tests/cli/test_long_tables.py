@@ -19,7 +19,7 @@ def short_parts(monkeypatch):
     monkeypatch.setattr(predict, "FEWEST_ROWS", 100)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def long():
     rng = np.random.default_rng(0)
     kind = rng.choice(["ant", "bee"], N)
@@ -27,10 +27,15 @@ def long():
     return pd.DataFrame({"size": size.round(2), "age": rng.integers(1, 90, N), "kind": kind})
 
 
-def fitted(run, table, folder, *options):
+def fitted(run, table, folder):
     table.to_csv(folder / "long.csv", index=False)
-    run("fit", folder / "long.csv", "--target", "kind", "--out", folder / "m.coco", *FAST, *options)
+    run("fit", folder / "long.csv", "--target", "kind", "--out", folder / "m.coco", *FAST)
     return folder / "m.coco"
+
+
+@pytest.fixture(scope="module")
+def model(run, long, tmp_path_factory):
+    return fitted(run, long, tmp_path_factory.mktemp("long"))
 
 
 def answers(run, model, path, *options):
@@ -39,9 +44,8 @@ def answers(run, model, path, *options):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_columns_that_the_model_does_not_use_may_hold_anything(run, long, tmp_path, suffix):
-    model = fitted(run, long, tmp_path)
-    plain = answers(run, model, tmp_path / "long.csv")
+def test_columns_that_the_model_does_not_use_may_hold_anything(run, long, model, tmp_path, suffix):
+    plain = answers(run, model, model.with_name("long.csv"))
     ids = [*map(str, range(N - 1)), "A17"]
     path = tmp_path / f"ids{suffix}"
     table = long.drop(columns="kind").assign(id=ids)
@@ -52,8 +56,7 @@ def test_columns_that_the_model_does_not_use_may_hold_anything(run, long, tmp_pa
     pd.testing.assert_frame_equal(kept[["prediction"]], plain)
 
 
-def test_rows_that_are_cut_short_are_still_told(run, refused, long, tmp_path):
-    model = fitted(run, long, tmp_path)
+def test_rows_that_are_cut_short_are_still_told(refused, long, model, tmp_path):
     table = pd.concat([long.assign(note="a text of some length")] * 30)
     lines = table.to_csv(index=False).splitlines()
     assert sum(map(len, lines)) > 2 * 2**16  # beyond what is looked at beforehand
@@ -74,8 +77,7 @@ def test_late_text_among_numbers_is_read_as_by_fit(run, long, tmp_path, cell):
     pd.testing.assert_frame_equal(given, answers(run, model, tmp_path / "plain.csv", "--proba"))
 
 
-def test_late_text_that_training_had_not_is_named(run, refused, long, tmp_path):
-    model = fitted(run, long, tmp_path)
+def test_late_text_that_training_had_not_is_named(refused, long, model, tmp_path):
     late = long.astype({"size": object})
     late.loc[N - 3, "size"] = "huge"
     late.to_csv(tmp_path / "late.csv", index=False)

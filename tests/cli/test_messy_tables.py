@@ -45,9 +45,9 @@ def semicolons(german, tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def fitted(run, semicolons, tmp_path):
-    out = tmp_path / "kunden.coco"
+@pytest.fixture(scope="module")
+def fitted(run, semicolons):
+    out = semicolons.with_name("kunden.coco")
     options = ("--target", "Art", "--drop", "Nr", "--out", out, "--day-first")
     return run("fit", semicolons, *options, *FAST), out
 
@@ -65,6 +65,7 @@ def test_thousands_and_currencies_of_a_german_table_are_numbers(fitted, german):
         "Filiale": "number",
         "Tag": "date",
     }
+    assert preprocessor.forms_["Tag"] == "%d/%m/%Y"
     sales = german["Umsatz"].str.replace(".", "").astype(float)
     assert preprocessor.scaler_.center[0] == sales.median()
 
@@ -140,34 +141,12 @@ def test_codes_that_are_taken_for_categories_keep_their_zeros(run, german, tmp_p
     assert run("predict", out, path).stdout.splitlines()[1:] == table["Art"].tolist()
 
 
-def test_numbers_that_begin_with_zero_are_told(run, semicolons, tmp_path):
-    args = ("fit", semicolons, "--target", "Art", "--out", tmp_path / "m.coco", *FAST)
-    note = "read as numbers, though some begin with 0: Nr; say --categorical COLUMN"
-    assert note in run(*args).stderr
-    assert note not in run(*args, "--categorical", "Nr").stderr
-    assert note not in run(*args, "--drop", "Nr").stderr
-
-
 @pytest.mark.parametrize("command", ["fit", "evaluate"])
 def test_categories_that_are_not_there_are_named(refused, semicolons, tmp_path, command):
     out = ["--out", tmp_path / "m.coco"] if command == "fit" else []
     args = (command, semicolons, "--target", "Art", *out, "--categorical")
     assert "no column 'Filialen'; did you mean 'Filiale'?" in refused(*args, "Filialen")
     assert "--categorical Art: that is the target" in refused(*args, "Art")
-
-
-def test_dates_of_which_none_tells_day_from_month_are_left_to_the_user(run, semicolons, tmp_path):
-    out = tmp_path / "m.coco"
-    args = ("fit", semicolons, "--target", "Art", "--drop", "Nr", "--out", out, *FAST)
-    result = run(*args)
-    assert "'Tag'" in result.stderr
-    assert "say --day-first or --month-first if they are dates" in result.stderr
-    starts = {}
-    for option in ("--day-first", "--month-first"):
-        assert "'Tag'" not in run(*args, option).stderr
-        starts[option] = cocoloss.load(out).preprocessor_.forms_["Tag"]
-        assert "prediction" in run("predict", out, semicolons).stdout
-    assert starts == {"--day-first": "%d/%m/%Y", "--month-first": "%m/%d/%Y"}
 
 
 def test_evaluate_reads_columns_as_fit_does(run, semicolons, monkeypatch):
@@ -213,28 +192,6 @@ def test_classes_of_one_row_are_left_out_of_an_evaluation(run, refused, frame, t
     assert f"{N_ROWS - 2} rows, kind" in given.stdout
     frame[["size"]].assign(kind=["ant"] * (N_ROWS - 1) + ["moth"]).to_csv(path, index=False)
     assert "leave its row out or join the class with another" in refused(*asked)
-
-
-def test_fit_says_what_each_column_is(run, table, tmp_path):
-    args = ("fit", table, "--target", "kind", "--out", tmp_path / "m.coco", "--drop", "id", *FAST)
-    assert "\n          1 number, 2 categories, 1 date\n" in run(*args).stdout
-    assert json.loads(run(*args, "--json").stdout)["kinds"] == {
-        "size": "number",
-        "city": "category",
-        "seen": "date",
-        "alive": "category",
-    }
-
-
-def test_whole_numbers_that_name_the_rows_are_told(run, german, tmp_path):
-    path = tmp_path / "kunden.csv"
-    numbers = {"Kunden-Nr": range(100_001, 100_001 + N), "rowId": range(9, N + 9), "Breite": 1.5}
-    german[["Filiale", "Art"]].assign(**numbers).to_csv(path, index=False)
-    asked = ("fit", path, "--target", "Art", "--out", tmp_path / "m.coco", *FAST)
-    said = run(*asked).stderr
-    assert "name is that of an identifier: Kunden-Nr, rowId; say --drop COLUMN" in said
-    dropped = run(*asked, "--drop", "Kunden-Nr", "--drop", "rowId")
-    assert "identifier" not in dropped.stderr
 
 
 @pytest.mark.parametrize("name", ["", "Unnamed: 0", "row"])
@@ -318,11 +275,34 @@ def test_the_options_that_say_how_to_read_are_named(run, refused, frame, tmp_pat
     assert "the columns are 'column_1', 'column_2'" in with_row
 
 
-def test_commas_that_may_be_thousands_are_noted(run, frame, tmp_path):
+@pytest.mark.parametrize(
+    ("columns", "note", "answers"),
+    [
+        (
+            {"Nr": [f"{i:03}" for i in range(N)]},
+            "read as numbers, though some begin with 0: Nr; say --categorical COLUMN",
+            [("--categorical", "Nr"), ("--drop", "Nr")],
+        ),
+        (
+            {"Tag": [f"{i % 12 + 1:02}/{i % 11 + 1:02}/2024" for i in range(N)]},
+            "say --day-first or --month-first if they are dates",
+            [("--day-first",), ("--month-first",)],
+        ),
+        (
+            {"Kunden-Nr": range(10**5, 10**5 + N), "rowId": range(9, N + 9)},
+            "name is that of an identifier: Kunden-Nr, rowId; say --drop COLUMN",
+            [("--drop", "Kunden-Nr", "--drop", "rowId")],
+        ),
+        ({"Preis": ["1,234", "2,500", "3,750"] * (N // 3)}, "(--decimal ,)", [("--decimal", ",")]),
+    ],
+    ids=["codes", "dates", "identifiers", "thousands"],
+)
+def test_what_can_be_read_in_two_ways_is_noted_until_it_is_said(
+    run, german, tmp_path, columns, note, answers
+):
     path = tmp_path / "t.csv"
-    cells = ["1,234", "2,500", "3,750"] * (N_ROWS // 3)
-    frame[["alive", "kind"]].assign(price=cells).to_csv(path, index=False, sep=";")
-    asked = ("fit", path, "--target", "kind", "--out", tmp_path / "m.coco", *FAST)
-    assert "'price' (such as 1,234)" in run(*asked).stderr
-    assert "(--decimal ,)" in run(*asked).stderr
-    assert "price" not in run(*asked, "--decimal", ",").stderr
+    german[["Filiale", "Art"]].assign(**columns).to_csv(path, index=False, sep=";")
+    asked = ("fit", path, "--target", "Art", "--out", tmp_path / "m.coco", *FAST)
+    assert note in run(*asked).stderr
+    for answer in answers:
+        assert note not in run(*asked, *answer).stderr

@@ -111,9 +111,3 @@ def test_containers_are_refused_by_type_and_column(value):
     message = f"argument must be a string or a number, not '{type(value).__name__}': column 'a'"
     with pytest.raises(TypeError, match=message):
         fit([value, "x"])
-
-
-@pytest.mark.parametrize("number", [1, 2.5])
-def test_max_categories_must_be_a_whole_number_of_at_least_two(number):
-    with pytest.raises(CoCoError, match="max_categories"):
-        fit("xy", max_categories=number)

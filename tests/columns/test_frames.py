@@ -1,7 +1,6 @@
 """Tables of every library, columns found again by name or position, and what is no table."""
 
 import datetime as dt
-import subprocess
 import sys
 from decimal import Decimal
 
@@ -46,8 +45,9 @@ def in_pandas():
     )
 
 
-def test_a_polars_frame_is_read_as_the_same_pandas_frame():
+def test_a_polars_frame_is_read_as_the_same_pandas_frame_without_pyarrow(monkeypatch):
     pl = pytest.importorskip("polars")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     preprocessor = TablePreprocessor().fit(pl.DataFrame(COLUMNS))
     assert preprocessor.kinds_ == dict(zip(COLUMNS, KINDS, strict=False))
     assert preprocessor.feature_names_in_.tolist() == list(COLUMNS)
@@ -78,27 +78,6 @@ def test_polars_refusals_name_the_remedy():
         TablePreprocessor().fit(pl.LazyFrame({"a": [1, 2]}))
     with pytest.raises(CoCoError, match=r"one dimension.*Pass X\.to_frame"):
         TablePreprocessor().fit(pl.Series([1, 2]))
-
-
-def test_polars_is_read_without_pyarrow_and_nothing_heavy_is_imported_unasked():
-    pytest.importorskip("polars")
-    code = """
-import sys
-sys.modules["pyarrow"] = None
-import datetime
-from cocoloss.columns import TablePreprocessor
-TablePreprocessor().fit([[1, "x"], [2, "y"]])
-print("polars" in sys.modules, "torch" in sys.modules)
-import polars
-frame = polars.DataFrame({
-    "a": [1, None, 2], "b": [True, None, False], "c": ["x", None, "y"],
-    "d": [datetime.date(2024, 1, 1), None, datetime.date(2024, 2, 1)],
-    "e": polars.Series(["x", None, "y"], dtype=polars.Categorical),
-})
-print(*TablePreprocessor().fit(frame).kinds_.values())
-"""
-    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert run.stdout.split() == ["False", "False", "number", "boolean", "category", "date"]
 
 
 def test_an_arrow_table_and_arrow_columns_are_read():

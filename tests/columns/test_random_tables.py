@@ -112,18 +112,6 @@ def test_new_rows_of_the_same_kinds_fit_the_width(data):
     assert_sound(preprocessor.transform(new), n_test, preprocessor)
 
 
-@settings(deadline=None, max_examples=40)
-@given(st.data())
-def test_any_array_of_objects_becomes_a_finite_matrix(data):
-    n_rows, n_columns = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 3))
-    X = np.empty((n_rows, n_columns), dtype=object)
-    for index in np.ndindex(*X.shape):
-        X[index] = data.draw(ANYTHING)
-    preprocessor = fit(X)
-    assume(preprocessor is not None)
-    assert_sound(preprocessor.transform(X), n_rows, preprocessor)
-
-
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.lists(FLOATS, min_size=3, max_size=3), min_size=2, max_size=30))
 def test_shifting_and_stretching_by_powers_of_two_changes_nothing(rows):

@@ -1,6 +1,7 @@
 """The classifiers as a user meets them."""
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -10,14 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, make_classification
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
-from torch import nn
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
 from cocoloss.exceptions import CoCoError
@@ -27,8 +27,17 @@ from spies import note_which_batches_are_pairs
 CLASSIFIERS = [CoCoClassifier, DotRegressionClassifier, CrossEntropyClassifier]
 
 
+X, X_TEST, Y, Y_TEST = train_test_split(*load_wine(return_X_y=True), random_state=0, test_size=0.3)
+
+
 def quick(make=CoCoClassifier, **arguments):
     return make(**({"max_iter": 15, "n_members": 2, "random_state": 0} | arguments))
+
+
+@cache
+def fitted(make, **arguments):
+    """Return a classifier that tests look at and do not change."""
+    return quick(make, **({"max_iter": 30} | arguments)).fit(X, Y)
 
 
 def messy(n=240, seed=0):
@@ -51,11 +60,10 @@ def messy(n=240, seed=0):
 
 
 @pytest.mark.parametrize("make", CLASSIFIERS)
-def test_learns(make, wine, fitted):
-    _, X_test, _, y_test = wine
+def test_learns(make):
     classifier = fitted(make)
-    assert balanced_accuracy_score(y_test, classifier.predict(X_test)) > 0.93
-    assert log_loss(y_test, classifier.predict_proba(X_test)) < 0.25
+    assert balanced_accuracy_score(Y_TEST, classifier.predict(X_TEST)) > 0.93
+    assert log_loss(Y_TEST, classifier.predict_proba(X_TEST)) < 0.25
 
 
 def test_the_default_learns_the_digits():
@@ -79,47 +87,51 @@ def test_takes_a_messy_table(make):
 
 
 @pytest.mark.parametrize("make", CLASSIFIERS)
-def test_the_same_seed_gives_the_same_bits(make, wine):
-    X, _, y, _ = wine
-    first, second = (quick(make, max_iter=3).fit(X, y) for _ in range(2))
+def test_the_same_seed_gives_the_same_bits(make):
+    first, second = (quick(make, max_iter=3).fit(X, Y) for _ in range(2))
     assert np.array_equal(first.parameters_, second.parameters_)
     assert np.array_equal(first.predict_proba(X), second.predict_proba(X))
-    other = quick(make, max_iter=3, random_state=1).fit(X, y)
+    other = quick(make, max_iter=3, random_state=1).fit(X, Y)
     assert not np.array_equal(first.parameters_, other.parameters_)
 
 
-def test_the_order_of_the_rows_does_not_matter(wine):
-    X, _, y, _ = wine
-    order = np.random.default_rng(0).permutation(len(X))
-    first, second = (quick(max_iter=3).fit(X[rows], y[rows]) for rows in (slice(None), order))
-    np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+ORDER = np.random.default_rng(0).permutation(len(X))
 
 
-def test_the_global_seed_is_left_alone(wine):
-    X, _, y, _ = wine
+@pytest.mark.parametrize(
+    ("rows", "weight"),
+    [(ORDER, None), (slice(None), 7), (slice(None), 0.3)],
+    ids=["order", "weight", "fraction"],
+)
+def test_neither_the_order_of_the_rows_nor_a_constant_weight_matters(rows, weight):
+    weights = None if weight is None else np.full(len(Y), weight)
+    found = quick(max_iter=3).fit(X[rows], Y[rows], sample_weight=weights)
+    plain = fitted(CoCoClassifier, max_iter=3)
+    np.testing.assert_array_equal(found.predict_proba(X_TEST), plain.predict_proba(X_TEST))
+
+
+def test_the_global_seed_is_left_alone():
     before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     threads = torch.get_num_threads()
-    quick(max_iter=1).fit(X, y)
+    quick(max_iter=1).fit(X, Y)
     assert torch.equal(before, torch.get_rng_state())
     assert np.array_equal(numpy_before, np.random.get_state()[1])  # noqa: NPY002
     assert torch.get_num_threads() == threads
 
 
 @pytest.mark.parametrize("make", CLASSIFIERS)
-def test_kernel_and_embedding_agree_and_serve_an_svm(make, wine, fitted):
-    X_train, X_test, y_train, y_test = wine
+def test_kernel_and_embedding_agree_and_serve_an_svm(make):
     classifier = fitted(make)
-    h = classifier.transform(X_train)
-    assert h.shape == (len(X_train), len(classifier.get_feature_names_out()))
-    gram = classifier.kernel(X_train)
+    h = classifier.transform(X)
+    assert h.shape == (len(X), len(classifier.get_feature_names_out()))
+    gram = classifier.kernel(X)
     np.testing.assert_allclose(gram, h @ h.T, rtol=1e-4, atol=1e-5)
     assert np.linalg.eigvalsh(gram).min() > -1e-6
-    svm = SVC(kernel="precomputed").fit(gram, y_train)
-    assert svm.score(classifier.kernel(X_test, X_train), y_test) > 0.9
+    svm = SVC(kernel="precomputed").fit(gram, Y)
+    assert svm.score(classifier.kernel(X_TEST, X), Y_TEST) > 0.9
 
 
-def test_embeddings_are_on_the_sphere_unless_one_wants_the_papers_form(wine, fitted):
-    X = wine[0]
+def test_embeddings_are_on_the_sphere_unless_one_wants_the_papers_form():
     norms = np.linalg.norm(fitted(CoCoClassifier).transform(X), axis=1)
     np.testing.assert_allclose(norms, 1, rtol=1e-5)
     plain = fitted(CoCoClassifier, normalize=False, max_iter=60)
@@ -128,8 +140,7 @@ def test_embeddings_are_on_the_sphere_unless_one_wants_the_papers_form(wine, fit
     assert norms.std() > 1e-3
 
 
-def test_the_papers_form_is_there_argument_by_argument(wine):
-    X_train, X_test, y_train, y_test = wine
+def test_the_papers_form_is_there_argument_by_argument():
     paper = CoCoClassifier(
         (64,),
         embedding_dim=4,
@@ -140,10 +151,10 @@ def test_the_papers_form_is_there_argument_by_argument(wine):
         early_stopping=False,
         head=GaussianHead(shrinkage=0.0, covariance_floor=1e-6, priors="empirical"),
         random_state=0,
-    ).fit(X_train, y_train)
+    ).fit(X, Y)
     assert paper.heads_[0].temperature_ == 1
     assert len(paper.loss_curve_) == 50
-    assert paper.score(X_test, y_test) > 0.9
+    assert paper.score(X_TEST, Y_TEST) > 0.9
 
 
 @pytest.mark.parametrize(("ratio", "balanced"), [(2, False), (3, True), (10, True)])
@@ -190,14 +201,6 @@ def test_dot_regression_has_learnt_the_class_shares():
     np.testing.assert_array_equal(one.predict(X_test), nearest)
 
 
-def test_a_constant_weight_is_no_weight(wine):
-    X, X_test, y, _ = wine
-    plain = quick(max_iter=3).fit(X, y).predict_proba(X_test)
-    for weight in (7, 0.3):
-        weighted = quick(max_iter=3).fit(X, y, sample_weight=np.full(len(y), weight))
-        np.testing.assert_array_equal(weighted.predict_proba(X_test), plain)
-
-
 def test_probabilities_are_honest():
     X, y = make_classification(2000, flip_y=0.3, class_sep=0.7, random_state=0)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
@@ -209,69 +212,49 @@ def test_probabilities_are_honest():
 
 @pytest.mark.parametrize("head", ["gaussian", "centroid", "angular", "ridge", "svm", SVC()])
 @pytest.mark.parametrize("make", CLASSIFIERS)
-def test_any_head_serves_any_loss(make, head, wine, fitted):
-    _, X_test, _, y_test = wine
+def test_any_head_serves_any_loss(make, head):
     classifier = fitted(make, head=head, n_members=1)
-    assert classifier.score(X_test, y_test) > 0.85
+    assert classifier.score(X_TEST, Y_TEST) > 0.85
     assert hasattr(classifier, "predict_proba") == (head in ("gaussian", "centroid", "angular"))
 
 
 @pytest.mark.parametrize("priors", ["empirical", [0.2, 0.3, 0.5]])
-def test_a_head_without_priors_of_its_own_gets_those_of_the_classifier(priors, wine):
-    X, X_test, y, _ = wine
-    named = quick(max_iter=2, priors=priors).fit(X, y).predict_proba(X_test)
-    given_ = quick(max_iter=2, head=GaussianHead(), priors=priors).fit(X, y)
-    np.testing.assert_array_equal(given_.predict_proba(X_test), named)
+def test_a_head_without_priors_of_its_own_gets_those_of_the_classifier(priors):
+    named = quick(max_iter=2, priors=priors).fit(X, Y).predict_proba(X_TEST)
+    given_ = quick(max_iter=2, head=GaussianHead(), priors=priors).fit(X, Y)
+    np.testing.assert_array_equal(given_.predict_proba(X_TEST), named)
     assert given_.head.priors == "uniform"  # what the user made stays as it is
-    own = quick(max_iter=2, head=GaussianHead(priors=priors)).fit(X, y)
-    np.testing.assert_array_equal(own.predict_proba(X_test), named)
+    own = quick(max_iter=2, head=GaussianHead(priors=priors)).fit(X, Y)
+    np.testing.assert_array_equal(own.predict_proba(X_TEST), named)
 
 
-def test_cross_entropy_learns_through_two_dimensions(wine):
-    X, X_test, y, y_test = wine
+def test_cross_entropy_learns_through_two_dimensions():
     for seed in range(3):
         narrow = CrossEntropyClassifier(n_members=1, embedding_dim=2, random_state=seed)
-        narrow.set_params(max_iter=40).fit(X, y)
-        assert narrow.score(X_test, y_test) > 0.9
-        embedding = narrow.transform(X_test)
+        narrow.set_params(max_iter=40).fit(X, Y)
+        assert narrow.score(X_TEST, Y_TEST) > 0.9
+        embedding = narrow.transform(X_TEST)
         assert embedding.shape[1] == 2
         assert (embedding < 0).any()
         last, bias = list(narrow.model_.networks.layers(0))[-1]
         logits = embedding @ last + bias
-        np.testing.assert_array_equal(narrow.predict(X_test), logits.argmax(axis=1))
+        np.testing.assert_array_equal(narrow.predict(X_TEST), logits.argmax(axis=1))
 
 
-def test_outliers_score_higher(wine, fitted):
-    X_test, classifier = wine[1], fitted(CoCoClassifier)
-    strange = X_test * np.random.default_rng(0).choice([-3, 4], X_test.shape)
-    known = np.median(classifier.outlier_score(X_test))
+def test_outliers_score_higher():
+    classifier = fitted(CoCoClassifier)
+    strange = X_TEST * np.random.default_rng(0).choice([-3, 4], X_TEST.shape)
+    known = np.median(classifier.outlier_score(X_TEST))
     assert np.median(classifier.outlier_score(strange)) > 2 * known
 
 
-@pytest.mark.parametrize("module", ["factory", "instance"])
-def test_a_module_of_ones_own(module, wine):
-    X_train, X_test, y_train, y_test = wine
-
-    def make(n_features, embedding_dim):
-        return nn.Sequential(nn.Linear(n_features, 32), nn.GELU(), nn.Linear(32, embedding_dim))
-
-    given_ = make if module == "factory" else make(13, 8)
-    classifier = quick(module=given_, max_iter=40, normalize=False).fit(X_train, y_train)
-    assert classifier.score(X_test, y_test) > 0.9
-    a, b = (
-        np.concatenate([p.detach().ravel() for p in m.parameters()]) for m in classifier.modules_
-    )
-    assert not np.array_equal(a, b)  # members start from weights of their own
-
-
-def test_warm_start_goes_on(wine):
-    X, _, y, _ = wine
+def test_warm_start_goes_on():
     warm = quick(warm_start=True, early_stopping=False, random_state=np.random.default_rng(0))
-    first, seed = warm.fit(X, y).loss_curve_[-1], warm.history_.seed
-    assert warm.fit(X, y).loss_curve_[0] < 2 * first
+    first, seed = warm.fit(X, Y).loss_curve_[-1], warm.history_.seed
+    assert warm.fit(X, Y).loss_curve_[0] < 2 * first
     assert warm.history_.seed == seed
-    cold = quick(early_stopping=False).fit(X, y)
-    assert cold.fit(X, y).loss_curve_[0] > 5 * first
+    cold = quick(early_stopping=False).fit(X, Y)
+    assert cold.fit(X, Y).loss_curve_[0] > 5 * first
 
 
 def test_each_member_stops_for_itself():
@@ -284,17 +267,15 @@ def test_each_member_stops_for_itself():
     assert classifier.n_iter_ == max(lengths)
 
 
-def test_callbacks_hear_every_epoch(wine):
-    X, _, y, _ = wine
+def test_callbacks_hear_every_epoch():
     heard = []
-    classifier = quick(callbacks=[lambda e: heard.append(e.number) or e.number == 3]).fit(X, y)
+    classifier = quick(callbacks=[lambda e: heard.append(e.number) or e.number == 3]).fit(X, Y)
     assert heard == [1, 2, 3]
     assert classifier.n_iter_ == 3
 
 
-def test_scikit_learns_callbacks_hear_every_epoch_and_can_stop(wine):
+def test_scikit_learns_callbacks_hear_every_epoch_and_can_stop():
     pytest.importorskip("sklearn.callback")
-    X, _, y, _ = wine
     heard = []
 
     class Listener:
@@ -311,41 +292,38 @@ def test_scikit_learns_callbacks_hear_every_epoch_and_can_stop(wine):
         def teardown(self, estimator, context):
             heard.append("teardown")
 
-    classifier = quick().set_callbacks(Listener()).fit(X, y)
+    classifier = quick().set_callbacks(Listener()).fit(X, Y)
     assert heard == ["setup", "epoch", "epoch", "epoch", "fit", "teardown"]
     assert classifier.n_iter_ == 3
 
 
 @pytest.mark.parametrize("cls", [CoCoClassifier, CrossEntropyClassifier])
-def test_scikit_learns_monitor_scores_the_model_of_every_epoch(wine, cls):
+def test_scikit_learns_monitor_scores_the_model_of_every_epoch(cls):
     callback = pytest.importorskip("sklearn.callback")
-    X, _, y, _ = wine
     scoring = "neg_log_loss"
     monitor = callback.ScoringMonitor(scoring=scoring)
     options = {"random_state": 0, "n_members": 2, "early_stopping": False}
     classifier = cls(max_iter=4, learning_rate="constant", **options).set_callbacks(monitor)
-    classifier.fit(X, y, sample_weight=np.ones(len(y)))
+    classifier.fit(X, Y, sample_weight=np.ones(len(Y)))
     log = monitor.get_logs().data_as_pandas.set_index("task_name")[scoring]
     scorer = get_scorer(scoring)
-    assert log["fit"] == pytest.approx(scorer(classifier, X, y))
+    assert log["fit"] == pytest.approx(scorer(classifier, X, Y))
     for epoch, score in enumerate(log["epoch"], start=1):
-        stopped = cls(max_iter=epoch, learning_rate="constant", **options).fit(X, y)
-        assert score == pytest.approx(scorer(stopped, X, y), rel=1e-4)
+        stopped = cls(max_iter=epoch, learning_rate="constant", **options).fit(X, Y)
+        assert score == pytest.approx(scorer(stopped, X, Y), rel=1e-4)
 
 
-def test_verbose_is_silent_where_there_is_no_terminal(wine, capfd):
-    X, _, y, _ = wine
-    quick(verbose=True, max_iter=2).fit(X, y)
+def test_verbose_is_silent_where_there_is_no_terminal(capfd):
+    quick(verbose=True, max_iter=2).fit(X, Y)
     assert capfd.readouterr() == ("", "")
 
 
-def test_weights_are_routed_through_a_pipeline(wine):
-    X, _, y, _ = wine
-    weights = np.random.default_rng(0).integers(0, 3, len(y))
+def test_weights_are_routed_through_a_pipeline():
+    weights = np.random.default_rng(0).integers(0, 3, len(Y))
     with config_context(enable_metadata_routing=True):
         inner = quick(preprocess=None, max_iter=2).set_fit_request(sample_weight=True)
-        routed = make_pipeline(FunctionTransformer(), inner).fit(X / 100, y, sample_weight=weights)
-    direct = quick(preprocess=None, max_iter=2).fit(X / 100, y, sample_weight=weights)
+        routed = make_pipeline(FunctionTransformer(), inner).fit(X / 100, Y, sample_weight=weights)
+    direct = quick(preprocess=None, max_iter=2).fit(X / 100, Y, sample_weight=weights)
     assert np.array_equal(routed[-1].parameters_, direct.parameters_)
 
 
@@ -359,25 +337,23 @@ def test_polars_and_pandas_are_the_same_table():
     np.testing.assert_array_equal(found, ours)
 
 
-def test_serves_in_a_pipeline_and_a_grid(wine):
-    X, X_test, y, y_test = wine
-    pipeline = make_pipeline(quick(), LogisticRegression()).fit(X, y)
-    assert pipeline.score(X_test, y_test) > 0.9
+def test_serves_in_a_pipeline_and_a_grid():
+    pipeline = make_pipeline(quick(), LogisticRegression()).fit(X, Y)
+    assert pipeline.score(X_TEST, Y_TEST) > 0.9
     frame = pipeline[0].set_output(transform="pandas").transform(X)
     assert frame.columns[0] == "cococlassifier0"
-    grid = GridSearchCV(quick(n_members=1), {"embedding_dim": [2, 8]}, cv=2).fit(X, y)
+    grid = GridSearchCV(quick(n_members=1), {"embedding_dim": [2, 8]}, cv=2).fit(X, Y)
     assert grid.best_score_ > 0.8
 
 
-def test_a_pickle_is_small_and_holds_no_row(wine):
-    _, _, y, _ = wine
-    X = np.random.default_rng(0).normal(size=(50 * len(y), 13)).astype(np.float32)  # all differ
-    classifier = quick(hidden_layer_sizes=(8,), preprocess=None, max_iter=1).fit(X, np.tile(y, 50))
+def test_a_pickle_is_small_and_holds_no_row():
+    X = np.random.default_rng(0).normal(size=(50 * len(Y), 13)).astype(np.float32)  # all differ
+    classifier = quick(hidden_layer_sizes=(8,), preprocess=None, max_iter=1).fit(X, np.tile(Y, 50))
     pickled = pickle.dumps(classifier)
     assert len(pickled) < 30_000
     assert not any(row.tobytes() in pickled for row in X)
     assert clone(classifier).get_params() == classifier.get_params()
-    classifier.partial_fit(X[:200], np.tile(y, 50)[:200])  # which does keep rows, and only its own
+    classifier.partial_fit(X[:200], np.tile(Y, 50)[:200])  # which does keep rows, and only its own
     pickled = pickle.dumps(classifier)
     kept = [row.tobytes() in pickled for row in X[:400]]
     assert all(kept[:200])

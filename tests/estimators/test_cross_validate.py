@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from joblib import parallel_config
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning, UnsetMetadataPassedError
@@ -22,75 +23,59 @@ from cocoloss.estimators import cross_validate as module
 from cocoloss.estimators import cross_validate_lockstep
 from cocoloss.exceptions import CoCoError
 
-SCORING = ["balanced_accuracy", "neg_log_loss"]
+X, Y = load_wine(return_X_y=True)
+SMALL = {"max_iter": 1, "n_members": 1, "early_stopping": False, "random_state": 0}
+ONE = CoCoClassifier(**SMALL)
+FULL = {"max_iter": 8, "n_members": 2, "random_state": 0, "n_iter_no_change": 4}
+FOLDS = {
+    "cv": StratifiedKFold(4, shuffle=True, random_state=0),
+    "scoring": ["balanced_accuracy", "neg_log_loss"],
+    "return_train_score": True,
+}
+WEIGHTS = np.random.default_rng(0).integers(0, 3, len(Y))
 
 
-SMALL = {"max_iter": 1, "n_members": 1, "early_stopping": False}
-
-
-@pytest.fixture(scope="module")
-def wine():
-    return load_wine(return_X_y=True)
+def lockstep(estimator=ONE, X=X, y=Y, **options):
+    return cross_validate_lockstep(estimator, X, y, **({"cv": 2} | options))
 
 
 @pytest.mark.parametrize(
-    ("make", "early_stopping"),
-    [(CoCoClassifier, True), (DotRegressionClassifier, True), (CrossEntropyClassifier, False)],
+    ("estimator", "options", "tolerance"),
+    [
+        (CoCoClassifier(**FULL), FOLDS, 0.06),
+        (DotRegressionClassifier(**FULL), FOLDS, 0.06),
+        (CrossEntropyClassifier(**FULL, early_stopping=False), FOLDS, 0.06),
+        (ONE, {"params": {"sample_weight": WEIGHTS}, "scoring": "neg_log_loss", "cv": 3}, 2e-3),
+        *(
+            (CoCoClassifier(**SMALL | {"random_state": make(7)}), {"scoring": "neg_log_loss"}, 2e-3)
+            for make in (np.random.RandomState, np.random.default_rng)  # copied for each fold
+        ),
+    ],
 )
-def test_agrees_with_scikit_learn(make, early_stopping, wine):
-    X, y = wine
-    estimator = make(
-        max_iter=8, n_members=2, random_state=0, early_stopping=early_stopping, n_iter_no_change=4
-    )
-    cv = StratifiedKFold(4, shuffle=True, random_state=0)
-    options = {"cv": cv, "scoring": SCORING, "return_train_score": True}
-    ours = cross_validate_lockstep(estimator, X, y, **options)
-    theirs = cross_validate(estimator, X, y, **options)
+def test_agrees_with_scikit_learn(estimator, options, tolerance):
+    ours = lockstep(estimator, **options)
+    theirs = cross_validate(estimator, X, Y, **({"cv": 2} | options))
     assert ours.keys() == theirs.keys()
     for name in ours:
-        assert ours[name].shape == (4,)
+        assert ours[name].shape == theirs[name].shape
         if "time" not in name:
-            np.testing.assert_allclose(ours[name], theirs[name], atol=0.06)
+            np.testing.assert_allclose(ours[name], theirs[name], atol=tolerance)
 
 
-def test_folds_may_have_seeds_of_their_own(wine):
-    X, y = wine
-    result = cross_validate_lockstep(
-        CoCoClassifier(random_state=0, **SMALL),
-        X,
-        y,
-        cv=3,
-        return_estimator=True,
-        return_indices=True,
-        random_states=[5, 6, 5],
-    )
-    for seed, fold, train in zip(
-        [5, 6, 5], result["estimator"], result["indices"]["train"], strict=True
-    ):
-        alone = CoCoClassifier(random_state=seed, **SMALL).fit(X[train], y[train])
+def test_folds_may_have_seeds_of_their_own():
+    seeds = [5, 6, 5]
+    asked = {"cv": 3, "return_estimator": True, "return_indices": True}
+    result = lockstep(**asked, random_states=seeds)
+    trained_on = result["indices"]["train"]
+    for seed, fold, train in zip(seeds, result["estimator"], trained_on, strict=True):
+        alone = clone(ONE).set_params(random_state=seed).fit(X[train], Y[train])
         assert fold.random_state == seed
         np.testing.assert_allclose(fold.parameters_, alone.parameters_, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
-def test_every_fold_starts_from_the_generator_as_it_was_given(make, wine):
-    X, y = wine
-    generator = make(7)
-    estimator = CoCoClassifier(random_state=generator, **SMALL)
-    asked = {"cv": 3, "return_estimator": True, "scoring": "neg_log_loss"}
-    ours = cross_validate_lockstep(estimator, X, y, **asked)
-    theirs = cross_validate(estimator, X, y, **asked)
-    np.testing.assert_allclose(ours["test_score"], theirs["test_score"], rtol=1e-3)
-    for fold, alone in zip(ours["estimator"], theirs["estimator"], strict=True):
-        np.testing.assert_allclose(fold.parameters_, alone.parameters_, rtol=1e-3, atol=1e-4)
-    untouched = CoCoClassifier(random_state=make(7), **SMALL).fit(X, y)
-    np.testing.assert_array_equal(estimator.fit(X, y).parameters_, untouched.parameters_)
-
-
-def test_folds_of_other_seeds_are_read_by_the_vertices_they_were_trained_to(wine):
-    X, y = wine
+def test_folds_of_other_seeds_are_read_by_the_vertices_they_were_trained_to():
     estimator = DotRegressionClassifier(max_iter=20, n_members=2, random_state=0)
-    found = cross_validate_lockstep(estimator, X, y, cv=3, random_states=[1, 2, 3])
+    found = lockstep(estimator, cv=3, random_states=[1, 2, 3])
     assert found["test_score"].min() > 0.9
 
 
@@ -100,22 +85,8 @@ def test_no_fold_sees_the_preprocessing_of_another():
     X.loc[:19, "b"] = "only here"  # a category that the first fold's training rows lack
     y = np.arange(60) % 2
     folds = [(np.arange(20, 60), np.arange(20)), (np.arange(40), np.arange(40, 60))]
-    result = cross_validate_lockstep(
-        CoCoClassifier(max_iter=2, random_state=0), X, y, cv=folds, return_estimator=True
-    )
-    first, second = result["estimator"]
+    first, second = lockstep(X=X, y=y, cv=folds, return_estimator=True)["estimator"]
     assert first.layer_sizes_[0] < second.layer_sizes_[0]
-
-
-def test_takes_weights_and_a_single_score(wine):
-    X, y = wine
-    weights = np.random.default_rng(0).integers(0, 3, len(y))
-    estimator = CoCoClassifier(max_iter=3, n_members=1, random_state=0)
-    options = {"cv": 3, "scoring": "neg_log_loss", "params": {"sample_weight": weights}}
-    ours = cross_validate_lockstep(estimator, X, y, **options)
-    assert sorted(ours) == ["fit_time", "score_time", "test_score"]
-    theirs = cross_validate(estimator, X, y, **options)
-    np.testing.assert_allclose(ours["test_score"], theirs["test_score"], rtol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -135,29 +106,25 @@ def test_folds_that_cannot_be_stacked_are_trained_apart(folds):
     if len(folds[0][0]) == len(folds[1][0]):
         y[1:150:3] = np.arange(50) % 3
     options = {"max_iter": 12, "n_members": 2, "random_state": 0, "n_iter_no_change": 3}
-    result = cross_validate_lockstep(
-        CoCoClassifier(**options), X, y, cv=folds, return_estimator=True, error_score="raise"
-    )
+    asked = {"cv": folds, "return_estimator": True, "error_score": "raise"}
+    result = lockstep(CoCoClassifier(**options), X, y, **asked)
     for (train, _), fold in zip(folds, result["estimator"], strict=True):
         alone = CoCoClassifier(**options).fit(X[train], y[train])
         np.testing.assert_allclose(fold.loss_curve_[:2], alone.loss_curve_[:2], rtol=1e-3)
         assert fold.best_epochs_.tolist() == alone.best_epochs_.tolist()
 
 
-def test_a_fold_that_fails_is_nan_as_in_scikit_learn(wine):
-    X, y = wine
-    one_class = (np.flatnonzero(y == 0), np.arange(5))
+def test_a_fold_that_fails_is_nan_as_in_scikit_learn():
+    one_class = (np.flatnonzero(Y == 0), np.arange(5))
     cv = [(np.arange(0, 178, 2), np.arange(1, 178, 2)), one_class]
-    estimator = CoCoClassifier(max_iter=3, n_members=1, random_state=0)
     with pytest.warns(FitFailedWarning, match="needs at least two classes"):
-        ours = cross_validate_lockstep(estimator, X, y, cv=cv)
+        ours = lockstep(cv=cv)
     assert np.isnan(ours["test_score"]).tolist() == [False, True]
     with pytest.raises(CoCoError, match="at least two classes"):
-        cross_validate_lockstep(estimator, X, y, cv=cv, error_score="raise")
+        lockstep(cv=cv, error_score="raise")
 
 
-def test_a_fold_that_diverges_does_not_take_the_others_with_it(wine, monkeypatch):
-    X, y = wine
+def test_a_fold_that_diverges_does_not_take_the_others_with_it(monkeypatch):
     original = module.train_jobs
 
     def fails(jobs, callbacks=(), **options):
@@ -167,96 +134,80 @@ def test_a_fold_that_diverges_does_not_take_the_others_with_it(wine, monkeypatch
 
     monkeypatch.setattr(module, "train_jobs", fails)
     cv = [(np.arange(8 - n, 178), np.arange(8)) for n in (0, 1, 2)]
-    estimator = CoCoClassifier(max_iter=2, n_members=1, random_state=0)
     with pytest.warns(FitFailedWarning, match="training diverged"):
-        ours = cross_validate_lockstep(estimator, X, y, cv=cv, error_score=-1)
+        ours = lockstep(cv=cv, error_score=-1)
     assert (ours["test_score"] == -1).tolist() == [True, False, False]
 
 
-def test_a_scorer_that_fails_is_nan_as_in_scikit_learn(wine):
+def test_a_scorer_that_fails_is_nan_as_in_scikit_learn():
     def broken(estimator, X, y):
         raise RuntimeError("no score")
 
-    estimator = CoCoClassifier(max_iter=1, n_members=1)
     with pytest.warns(UserWarning, match="Scoring failed"):
-        ours = cross_validate_lockstep(estimator, *wine, cv=2, scoring=broken)
+        ours = lockstep(scoring=broken)
     assert np.isnan(ours["test_score"]).all()
     with pytest.raises(RuntimeError, match="no score"):
-        cross_validate_lockstep(estimator, *wine, cv=2, scoring=broken, error_score="raise")
+        lockstep(scoring=broken, error_score="raise")
 
 
-def test_scorers_get_the_fitted_classifiers(wine):
+def test_scorers_get_the_fitted_classifiers_which_can_be_fitted_again_whatever_joblib_is_told():
     seen = []
 
     def score(estimator, X, y):
         seen.append(estimator)
         return estimator.score(X, y)
 
-    estimator = CoCoClassifier(max_iter=1, n_members=1)
-    result = cross_validate_lockstep(estimator, *wine, cv=2, scoring=score, return_estimator=True)
+    with parallel_config(backend="loky", n_jobs=2):
+        result = lockstep(scoring=score, return_estimator=True)
     assert [type(each) for each in seen] == [CoCoClassifier] * 2
     for each, returned in zip(seen, result["estimator"], strict=True):
         assert each is returned
-        assert "fit" not in vars(each)
-    assert not hasattr(estimator, "model_")
-
-
-def test_returned_classifiers_can_be_fitted_again_whatever_joblib_is_told(wine):
-    X, y = wine
-    estimator = CoCoClassifier(max_iter=1, n_members=1, random_state=0)
-    with parallel_config(backend="loky", n_jobs=2):
-        result = cross_validate_lockstep(estimator, X, y, cv=2, return_estimator=True)
-    for each in result["estimator"]:
         before = each.parameters_
-        each.set_params(random_state=1).fit(X, y)
-        assert not np.array_equal(each.parameters_, before)
+        assert not np.array_equal(each.set_params(random_state=1).fit(X, Y).parameters_, before)
+    assert not hasattr(ONE, "model_")
 
 
-def test_metadata_is_routed_as_in_scikit_learn(wine):
-    X, y = wine
-    weights = np.random.default_rng(0).integers(1, 4, len(y))
-    groups = np.arange(len(y)) % 6
+def test_metadata_is_routed_as_in_scikit_learn():
+    groups = np.arange(len(Y)) % 6
     with config_context(enable_metadata_routing=True):
         estimator = CoCoClassifier(max_iter=3, n_members=1, random_state=0)
         scorer = make_scorer(accuracy_score)
-        params = {"sample_weight": weights, "groups": groups}
+        params = {"sample_weight": WEIGHTS + 1, "groups": groups}
         options = {"cv": GroupKFold(3), "params": params, "scoring": scorer}
         with pytest.raises(UnsetMetadataPassedError):
-            cross_validate_lockstep(estimator, X, y, **options)
+            lockstep(estimator, **options)
         estimator.set_fit_request(sample_weight=True)
         scorer.set_score_request(sample_weight=True)
-        ours = cross_validate_lockstep(estimator, X, y, **options, return_indices=True)
-        theirs = cross_validate(estimator, X, y, **options)
+        ours = lockstep(estimator, **options, return_indices=True)
+        theirs = cross_validate(estimator, X, Y, **options)
         with pytest.raises(CoCoError, match="give groups in params"):
-            cross_validate_lockstep(estimator, X, y, groups=groups)
+            lockstep(estimator, groups=groups)
     np.testing.assert_allclose(ours["test_score"], theirs["test_score"], atol=0.02)
     for train, test in zip(*ours["indices"].values(), strict=True):
         assert not set(groups[train]) & set(groups[test])
 
 
-def test_groups_reach_the_splitter(wine):
-    X, y = wine
-    groups = np.arange(len(y)) % 4
-    options = {"groups": groups, "cv": LeaveOneGroupOut(), "return_indices": True}
-    result = cross_validate_lockstep(CoCoClassifier(**SMALL), X, y, **options)
+def test_groups_reach_the_splitter():
+    groups = np.arange(len(Y)) % 4
+    result = lockstep(groups=groups, cv=LeaveOneGroupOut(), return_indices=True)
     assert [set(groups[test]) for test in result["indices"]["test"]] == [{0}, {1}, {2}, {3}]
 
 
-def test_callbacks_are_called_for_all_folds_and_a_warning_names_scikit_learns(wine):
+def test_callbacks_are_called_for_all_folds_and_a_warning_names_scikit_learns():
     heard = []
     estimator = CoCoClassifier(
         max_iter=2, n_members=2, callbacks=[lambda epoch: heard.append(len(epoch.models))]
     )
-    cross_validate_lockstep(estimator, *wine, cv=[*KFold(3, shuffle=True).split(wine[0])])
+    lockstep(estimator, cv=[*KFold(3, shuffle=True).split(X)])
     assert sum(heard) == 2 * 3 * 2  # epochs, folds, members
     callback = pytest.importorskip("sklearn.callback")
     estimator.set_callbacks(callback.ScoringMonitor(scoring="accuracy"))
     with pytest.warns(UserWarning, match="not called for folds in lockstep"):
-        cross_validate_lockstep(estimator, *wine, cv=2)
+        lockstep(estimator)
 
 
 @pytest.mark.parametrize("verbose", [True, False])
-def test_verbose_shows_one_bar_for_all_folds(wine, verbose, monkeypatch):
+def test_verbose_shows_one_bar_for_all_folds(verbose, monkeypatch):
     bars = []
 
     class Bar:
@@ -270,24 +221,21 @@ def test_verbose_shows_one_bar_for_all_folds(wine, verbose, monkeypatch):
             pass
 
     monkeypatch.setattr("cocoloss.estimators.jobs.ProgressBar", Bar)
-    estimator = CoCoClassifier(max_iter=2, n_members=1, early_stopping=False)
     cv = [(np.arange(100), np.arange(100, 178)), (np.arange(78, 178), np.arange(78))]
-    cross_validate_lockstep(estimator, *wine, cv=cv, verbose=verbose)
-    assert bars == ([2] if verbose else [])
+    lockstep(cv=cv, verbose=verbose)
+    assert bars == ([1] if verbose else [])
 
 
 @pytest.mark.parametrize(
     ("estimator", "options", "message"),
     [
         (RandomForestClassifier(), {}, "RandomForestClassifier; use scikit-learn"),
-        (CoCoClassifier(), {"cv": 3, "random_states": [1, 2]}, "2 seeds for 3 folds"),
-        (CoCoClassifier(), {"params": {"sample_weigth": 1}}, "'sample_weigth', but fit takes"),
-        (CoCoClassifier(), {"scoring": "acc"}, "acc"),
+        (ONE, {"cv": 3, "random_states": [1, 2]}, "2 seeds for 3 folds"),
+        (ONE, {"params": {"sample_weigth": 1}}, "'sample_weigth', but fit takes"),
+        (ONE, {"scoring": "acc"}, "acc"),
     ],
 )
-def test_what_cannot_be_done_is_refused_before_the_work(
-    wine, estimator, options, message, monkeypatch
-):
+def test_what_cannot_be_done_is_refused_before_the_work(estimator, options, message, monkeypatch):
     monkeypatch.setattr(module, "_fit_folds", lambda *_: 1 / 0)
     with pytest.raises(ValueError, match=message):
-        cross_validate_lockstep(estimator, *wine, **options)
+        lockstep(estimator, **options)

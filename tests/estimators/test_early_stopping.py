@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cocoloss.estimators.early_stopping import FLOOR, HeldOutLoss, split_held_out
+from cocoloss.training import TrainingData
 
 C = 3
 
@@ -156,15 +157,9 @@ def table():
 def test_is_the_balanced_log_loss_at_the_best_temperature(table, logits, weighted):
     x, y, train, held_out = table
     w = np.random.default_rng(1).uniform(0.1, 3, 60) if weighted else np.ones(60)
-    loss = HeldOutLoss(
-        torch.from_numpy(x),
-        torch.from_numpy(y),
-        train,
-        held_out,
-        C,
-        logits=logits,
-        weights=torch.from_numpy(w.astype(np.float32)) if weighted else None,
-    )
+    data = TrainingData(torch.from_numpy(x), torch.from_numpy(y), None, train, C)
+    weights = torch.from_numpy(w.astype(np.float32)) if weighted else None
+    loss = HeldOutLoss(data, held_out, logits=logits, weights=weights)
     found = loss(Given(), np.arange(2))
     for k in range(2):
         scores = x[held_out[k]].tolist()
@@ -178,5 +173,6 @@ def test_is_the_balanced_log_loss_at_the_best_temperature(table, logits, weighte
 def test_networks_that_diverged_are_worst(table):
     x, y, train, held_out = table
     x = np.full_like(x, np.nan)
-    loss = HeldOutLoss(torch.from_numpy(x), torch.from_numpy(y), train, held_out, C, logits=False)
+    data = TrainingData(torch.from_numpy(x), torch.from_numpy(y), None, train, C)
+    loss = HeldOutLoss(data, held_out, logits=False)
     assert loss(Given(), np.arange(2)).tolist() == [np.inf, np.inf]

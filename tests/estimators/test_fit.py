@@ -113,25 +113,9 @@ def test_the_schedule_is_what_was_asked_for(jobs):
     assert design.network == network | {"linear_hidden": False}
 
 
-@pytest.mark.parametrize(
-    "change", [{"dropout": 0.5}, {"output": "tanh"}, {"clip_norm": 1e-3}, {"weight_decay": 0.5}]
-)
-def test_options_of_training_have_an_effect(change):
-    plain, changed = quick(max_iter=1).fit(X, Y), quick(max_iter=1, **change).fit(X, Y)
-    assert not np.allclose(plain.parameters_, changed.parameters_, atol=1e-4)
-
-
 def test_embeddings_are_squashed_as_they_were_trained():
     classifier = quick(output="tanh", normalize=False, n_members=1).fit(X, Y)
     assert np.abs(classifier.transform(X)).max() <= 1
-
-
-@pytest.mark.parametrize(
-    ("max_iter", "patience", "every"), [(100, 30, 2), (2000, 30, 10), (40, 30, 1), (5000, 2, 1)]
-)
-def test_patience_sees_several_validations(max_iter, patience, every, jobs):
-    quick(max_iter=max_iter, n_iter_no_change=patience, callbacks=[lambda _: True]).fit(X, Y)
-    assert jobs[0].design.schedule.validate_every == every
 
 
 @pytest.mark.parametrize(
@@ -310,9 +294,3 @@ def test_arrow_tables_keep_their_names():
     classifier = quick(max_iter=2).fit(table, y)
     assert list(classifier.feature_names_in_) == list(data)
     np.testing.assert_array_equal(classifier.predict_proba(table), classifier.predict_proba(data))
-
-
-def test_lazy_frames_are_told_to_collect():
-    polars = pytest.importorskip("polars")
-    with pytest.raises(CoCoError, match="collect"):
-        quick().fit(polars.DataFrame({"a": [1, 2]}).lazy(), [0, 1])

@@ -33,6 +33,18 @@ def test_embeddings_of_a_module_are_on_the_sphere_too():
     assert quick(normalising, CrossEntropyClassifier, max_iter=20).fit(X, Y).score(X, Y) > 0.9
 
 
+def test_an_instance_is_drawn_anew_for_each_member_and_stays_as_it_was():
+    module = normalising(13, 8)
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    classifier = quick(module, max_iter=20).fit(X, Y)
+    assert classifier.score(X, Y) > 0.9
+    first, second = classifier.modules_
+    assert not torch.equal(first[0].weight, second[0].weight)
+    assert module.training
+    for name, value in module.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
 def test_what_a_module_draws_comes_from_its_own_seed():
     torch.manual_seed(1)
     before = torch.get_rng_state()

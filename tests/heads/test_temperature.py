@@ -24,17 +24,11 @@ def drawn(temperature, n=20_000, n_classes=4, seed=0, offset=0.0):
     return scores, (p.cumsum(axis=1) < rng.uniform(size=(n, 1))).sum(axis=1)
 
 
+@pytest.mark.parametrize("offset", [np.zeros(4), np.log([0.7, 0.1, 0.1, 0.1])])
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 5.0])
-def test_recovers_the_temperature_that_made_the_labels(temperature):
-    scores, y = drawn(temperature)
-    assert fit_temperature(scores, y) == pytest.approx(temperature, rel=0.05)
-
-
-def test_recovers_it_beside_an_offset():
-    offset = np.log([0.7, 0.1, 0.1, 0.1])
-    scores, y = drawn(5.0, offset=offset)
-    assert fit_temperature(scores, y, offset=offset) == pytest.approx(5, rel=0.05)
-    assert fit_temperature(scores, y) != pytest.approx(5, rel=0.05)
+def test_recovers_the_temperature_that_made_the_labels(temperature, offset):
+    scores, y = drawn(temperature, offset=offset)
+    assert fit_temperature(scores, y, offset=offset) == pytest.approx(temperature, rel=0.05)
 
 
 @given(
@@ -54,22 +48,20 @@ def test_no_other_temperature_within_bounds_is_better(seed, n, scale):
         assert best <= printed_log_loss(scores, y, weights, other, offset) * (1 + 1e-9) + 1e-9
 
 
-def test_rows_without_a_mistake_leave_the_temperature_at_one():
-    assert fit_temperature([[5.0, 0.0], [0.0, 0.1]], [0, 1]) == 1.0
-    assert fit_temperature(np.zeros((3, 2)), [0, 1, 1]) == 1.0
-    assert fit_temperature(np.zeros((0, 3)), np.zeros(0, dtype=int)) == 1.0
-    assert fit_temperature([[0.0, 5.0]], [0], [0.0]) == 1.0
-
-
-def test_stops_at_the_bounds():
-    assert fit_temperature([[1.0, 0.0], [1.0, 0.0]], [1, 1]) == MAX_TEMPERATURE  # worse than none
-    scores, y = 1e-6 * np.array([[1.0, 0.0]] * 9), [0] * 8 + [1]
-    assert fit_temperature(scores, y) == MIN_TEMPERATURE
-
-
-def test_overflow_is_no_danger():
-    scores = np.array([[1e300, -1e300], [-1e300, 1e300], [1e300, -1e300]])
-    assert MIN_TEMPERATURE <= fit_temperature(scores, [0, 1, 1]) <= MAX_TEMPERATURE
+@pytest.mark.parametrize(
+    ("scores", "y", "weights", "expected"),
+    [
+        ([[5.0, 0.0], [0.0, 0.1]], [0, 1], None, 1),  # no mistake says nothing
+        (np.zeros((3, 2)), [0, 1, 1], None, 1),
+        (np.zeros((0, 3)), np.zeros(0, dtype=int), None, 1),
+        ([[0.0, 5.0]], [0], [0.0], 1),
+        ([[1.0, 0.0], [1.0, 0.0]], [1, 1], None, MAX_TEMPERATURE),  # worse than none
+        (1e-6 * np.array([[1.0, 0.0]] * 9), [0] * 8 + [1], None, MIN_TEMPERATURE),
+        (1e300 * np.array([[1, -1], [-1, 1], [1, -1]]), [0, 1, 1], None, MAX_TEMPERATURE),
+    ],
+)
+def test_rows_that_determine_no_temperature(scores, y, weights, expected):
+    assert fit_temperature(scores, y, weights) == expected
 
 
 def test_weights_count_as_repetitions():

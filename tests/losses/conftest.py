@@ -2,10 +2,21 @@ import pytest
 
 from cocoloss.losses import coco, moments
 
+FORMS = ("gram", "moments", "blocks")
 
-@pytest.fixture(params=["gram", "moments", "blocks"])
-def form(request, monkeypatch):
+
+@pytest.fixture
+def compute_by(monkeypatch):
     """Compute by the Gram matrix, by moments, or by moments in blocks of a few rows."""
-    monkeypatch.setattr(coco, "gram_is_cheaper", lambda *_: request.param == "gram")
-    if request.param == "blocks":
-        monkeypatch.setattr(moments, "BLOCK", 5)
+
+    def choose(form):
+        monkeypatch.setattr(coco, "gram_is_cheaper", lambda *_: form == "gram")
+        if form == "blocks":
+            monkeypatch.setattr(moments, "BLOCK", 5)
+
+    return choose
+
+
+@pytest.fixture(params=FORMS)
+def form(request, compute_by):
+    compute_by(request.param)

@@ -25,22 +25,17 @@ from cocoloss.losses import (
 
 C, D = 5, 6
 PRIORS = [0.4, 0.3, 0.1, 0.1, 0.1]
+SUM = {"reduction": "sum"}
 
 
 def losses(q):
     yield "coco", lambda **k: CoCoLoss(C, **k)
     yield "packing", lambda **k: CoCoLoss(C, similarity="packing", **k)
-    yield "sum", lambda **k: CoCoLoss(C, reduction="sum", **k)
+    yield "sum", lambda **k: CoCoLoss(C, **SUM, **k)
     yield "balanced", lambda **k: BalancedCoCoLoss(PRIORS, **k)
     yield "dot regression", lambda **k: DotRegressionLoss(C, q, random_state=0, **k)
-    yield (
-        "sum of dot regression",
-        lambda **k: DotRegressionLoss(C, q, random_state=0, reduction="sum", **k),
-    )
-    yield (
-        "cross-entropy",
-        lambda **k: CrossEntropyLoss(C, q, class_weight=[1.0, 2.0, 3.0, 4.0, 5.0], **k),
-    )
+    yield "sum of dot regression", lambda **k: DotRegressionLoss(C, q, random_state=0, **SUM, **k)
+    yield "cross-entropy", lambda **k: CrossEntropyLoss(C, q, class_weight=[1, 2, 3, 4, 5], **k)
 
 
 def gradients(*modules):
@@ -139,15 +134,8 @@ def keep_earlier_gradients_when_a_chunk_fails(q):
         raise AssertionError("the network took what it cannot take")
 
 
-def main():
-    sizes = [int(size) for size in sys.argv[1].split(",")]
-    distributed.init_process_group("gloo")
-    rank = distributed.get_rank()
-    assert distributed.get_world_size() == len(sizes)
-    start = sum(sizes[:rank])
-    mine = slice(start, start + sizes[rank])
-    n = sum(sizes)
-    for q in (4, 7):
+def compare_all(n, mine, dimensions):
+    for q in dimensions:
         torch.manual_seed(0)
         network = nn.Sequential(nn.Linear(D, 8), nn.Tanh(), nn.Linear(8, q)).double()
         network.register_buffer("state", torch.zeros(3))  # which wrapped networks exchange
@@ -169,16 +157,18 @@ def main():
     torch.testing.assert_close(ours, expected)
     torch.testing.assert_close(gradient, whole[:, mine])
 
-    for C_, q in ((2, 1), (3, 2), (C, 4), (C, 32)):
-        for m in (1, 1000):
-            loss = CoCoLoss(C_, process_group="world")
-            sent = numbers_sent(loss, torch.randn(m, q), torch.randint(0, C_, (m,)))
-            room_for_two_more = 0 if q >= 3 else 2
-            assert sent == C_ * (q + 1) + q * q + room_for_two_more, (q, m, sent)
-    refuse_a_batch_that_is_empty_on_all_ranks(4)
-    keep_earlier_gradients_when_a_chunk_fails(4)
 
-    # A rank outside the group of its loss is told so, instead of getting a gradient of its own.
+def count_what_is_sent():
+    for n_classes, q in ((2, 1), (3, 2), (C, 4), (C, 32)):
+        for m in (1, 1000):
+            loss = CoCoLoss(n_classes, process_group="world")
+            sent = numbers_sent(loss, torch.randn(m, q), torch.randint(0, n_classes, (m,)))
+            room_for_two_more = 0 if q >= 3 else 2
+            assert sent == n_classes * (q + 1) + q * q + room_for_two_more, (q, m, sent)
+
+
+def refuse_a_rank_outside_the_group(rank):
+    """It is told so, instead of getting a gradient of its own."""
     only_first = distributed.new_group([0])
     refused = False
     try:
@@ -189,7 +179,22 @@ def main():
     assert refused == (rank != 0)
     if rank == 0:  # a group of one rank has nothing to exchange, and nothing to wait for
         assert numbers_sent(loss, torch.randn(5, 4), torch.arange(5) % 3) == 0
-    print(f"rank {rank} of {len(sizes)} agrees", flush=True)
+
+
+def main():
+    distributed.init_process_group("gloo")
+    rank, ranks = distributed.get_rank(), distributed.get_world_size()
+    for case, text in enumerate(sys.argv[1:]):
+        sizes = [int(size) for size in text.split(",")]
+        assert len(sizes) == ranks
+        start = sum(sizes[:rank])
+        mine = slice(start, start + sizes[rank])
+        compare_all(sum(sizes), mine, (4,) if case else (4, 7))
+    count_what_is_sent()
+    refuse_a_batch_that_is_empty_on_all_ranks(4)
+    keep_earlier_gradients_when_a_chunk_fails(4)
+    refuse_a_rank_outside_the_group(rank)
+    print(f"rank {rank} of {ranks} agrees", flush=True)
     distributed.barrier()
     os._exit(0)  # gloo's own threads abort a normal exit now and then, about once in forty
 

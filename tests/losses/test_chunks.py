@@ -151,14 +151,12 @@ class Watched(nn.Module):
 def test_only_one_chunk_is_in_memory(data, name):
     x, y, _ = data
     network = Watched()
-    kept = []
+    live = []
 
     def pack(tensor):
-        kept.append(tensor)
         live.append(len(tensor) if tensor.dim() else 0)
         return tensor
 
-    live = []
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         backward_in_chunks(network, LOSSES[name]().double(), x, y, 7)
     first, second = network.seen[:-8], network.seen[-8:]

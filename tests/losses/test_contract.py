@@ -1,6 +1,7 @@
 """What holds for every loss, in one suite."""
 
 import copy
+import itertools
 import pickle
 
 import numpy as np
@@ -20,8 +21,8 @@ from cocoloss.losses import (
     CrossEntropyLoss,
     DotRegressionLoss,
     backward_in_chunks,
+    base,
 )
-from cocoloss.losses import batch as batch_of_a_loss
 from oracles import printed_cross_entropy, printed_dot_regression, value_and_grad
 
 C, Q = 4, 5
@@ -37,6 +38,7 @@ LOSSES = {
         lambda: CrossEntropyLoss(C, Q, class_weight=[1.0, 2.0, 0.5, 3.0], **k)
     ),
 }
+COCO = ["coco", "balanced coco"]
 REDUCTIONS = ["mean", "sum"]
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-13}
 
@@ -52,6 +54,17 @@ def make(request):
     return LOSSES[request.param]
 
 
+@pytest.fixture(
+    params=[*itertools.product(LOSSES, ["gram"]), *itertools.product(COCO, ["moments", "blocks"])],
+    ids="-".join,
+)
+def make_in_form(request, compute_by):
+    """Return a loss in each form that it can be computed in: those of samples have one only."""
+    name, form = request.param
+    compute_by(form)
+    return LOSSES[name]
+
+
 def batch(*shape, seed=0):
     generator = torch.Generator().manual_seed(seed)
     h = torch.randn(*shape, Q, dtype=torch.float64, generator=generator)
@@ -63,10 +76,10 @@ def batch(*shape, seed=0):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_derivatives_are_right_and_the_closed_form_is_what_autograd_says(
-    make, reduction, weighted, form
+    make_in_form, reduction, weighted
 ):
     h, y, w = batch(7)
-    loss = make(reduction=reduction)
+    loss = make_in_form(reduction=reduction)
     w = w if weighted else None
     expected = value_and_grad(loss, h, y, w)
     torch.testing.assert_close(loss.value_and_grad(h, y, w), expected, **TOLERANCE)
@@ -77,26 +90,25 @@ def test_derivatives_are_right_and_the_closed_form_is_what_autograd_says(
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own labels", "shared labels"])
-def test_models_in_lockstep_are_the_models_one_by_one(make, shared, form):
+def test_models_in_lockstep_are_the_models_one_by_one(make_in_form, shared):
     K = 3
     h, y, w = batch(K, 13)
     if shared:
         y, w = y[0], w[0]
-    loss = make()
+    loss = make_in_form()
     value, gradient = loss.value_and_grad(h, y, w)
     assert value.shape == (K,)
     assert gradient.shape == h.shape
     for k in range(K):
         args = (y, w) if shared else (y[k], w[k])
-        alone, alone_gradient = loss.value_and_grad(h[k], *args)
-        torch.testing.assert_close(value[k], alone, **TOLERANCE)
-        torch.testing.assert_close(gradient[k], alone_gradient, **TOLERANCE)
+        alone = loss.value_and_grad(h[k], *args)
+        torch.testing.assert_close((value[k], gradient[k]), alone, **TOLERANCE)
 
     factors = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
     h.requires_grad_()
     (loss(h, y, w) * factors).sum().backward()
     torch.testing.assert_close(h.grad, gradient * factors[:, None, None], **TOLERANCE)
-    assert gradgradcheck(lambda h: make()(h, y[..., :4], w[..., :4]), h[:, :4])
+    assert gradgradcheck(lambda h: loss(h, y[..., :4], w[..., :4]), h[:, :4])
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -125,10 +137,7 @@ def test_cross_entropy_weighs_classes_and_trains_its_own_layer_as_torch_does():
     torch.testing.assert_close(value, expected, **TOLERANCE)
     torch.testing.assert_close([p.grad for p in loss.parameters()], list(gradients), **TOLERANCE)
 
-
-def test_cross_entropy_takes_logits_as_they_are():
-    h, y, _ = batch(9)
-    loss = CrossEntropyLoss(Q, None)
+    loss = CrossEntropyLoss(Q, None)  # of logits, as they are
     assert not list(loss.parameters())
     torch.testing.assert_close(loss(h, y), functional.cross_entropy(h, y), **TOLERANCE)
 
@@ -306,8 +315,10 @@ def test_samplewise_losses_refuse_what_cannot_be_built(build, message):
 # torch's own compiler looks at the .grad of embeddings, which are no leaf.
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
 @pytest.mark.parametrize("alone", [False, True], ids=["a step", "the loss alone"])
-def test_torch_compile_leaves_the_loss_as_it_is(make, alone):
+@pytest.mark.parametrize("name", ["coco", "dot regression", "cross-entropy"])
+def test_torch_compile_leaves_the_loss_as_it_is(name, alone):
     torch.compiler.reset()
+    make = LOSSES[name]
     graphs = []
 
     def note(graph, _):
@@ -359,9 +370,9 @@ def one_step(loss, h, y, w):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_unvalidated_losses_never_wait_for_the_device(make, reduction, weighted, form):
+def test_unvalidated_losses_never_wait_for_the_device(make_in_form, reduction, weighted):
     # A fake tensor has no numbers: whoever asks for one gets an error.
-    loss = make(reduction=reduction, validate=False)
+    loss = make_in_form(reduction=reduction, validate=False)
     with pytest.raises(CoCoError, match="one value per sample"):  # shapes are known all the same
         loss(H, Y[:3])
     with FakeTensorMode(allow_non_fake_inputs=True):
@@ -369,13 +380,13 @@ def test_unvalidated_losses_never_wait_for_the_device(make, reduction, weighted,
         value, gradient = one_step(loss, h, y, w if weighted else None)
         assert (value.shape, gradient.shape) == ((2,), (2, 9, Q))
         with pytest.raises(Exception, match=r"DataDependent|_local_scalar_dense|data-dependent"):
-            one_step(make(reduction=reduction), h, y, None)
+            one_step(make_in_form(reduction=reduction), h, y, None)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_batch_is_looked_at_once(make, weighted, monkeypatch):
     looks = []
-    monkeypatch.setattr(batch_of_a_loss, "_numbers", lambda *few: torch.stack(few).tolist())
+    monkeypatch.setattr(base, "_numbers", lambda *few: torch.stack(few).tolist())
     for name in ("item", "tolist", "__bool__", "__int__", "__float__", "numpy", "cpu"):
         original = getattr(torch.Tensor, name)
 
@@ -396,7 +407,7 @@ def test_a_batch_is_looked_at_once(make, weighted, monkeypatch):
         assert len(looks) == n_looks, looks
 
 
-def test_every_step_has_a_kernel_on_apple_chips(make, form):
+def test_every_step_has_a_kernel_on_apple_chips(make_in_form):
     class Kernels(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             used.add(str(function.overloadpacket))
@@ -404,19 +415,17 @@ def test_every_step_has_a_kernel_on_apple_chips(make, form):
 
     used = set()
     h, y, w = batch(9)
-    loss = make()
+    loss = make_in_form()
     with Kernels():
         one_step(loss, h, y, w)
     assert used
     assert not used & {"aten.take", "aten.put", "aten.histc", "aten.linalg_eigh"}
 
 
-@pytest.mark.parametrize("size", [2.5, -3, True, "8"])
-def test_terms_are_counted_for_whole_batches_only(make, size):
-    assert make().n_terms(0) == 0
-    with pytest.raises(CoCoError, match="batch_size must be"):
-        make().n_terms(size)
-
-
-def test_samplewise_losses_count_samples():
-    assert DotRegressionLoss(C, Q).n_terms(64) == CrossEntropyLoss(C, Q).n_terms(64) == 64
+@pytest.mark.parametrize("name", LOSSES)
+def test_terms_are_pairs_or_samples_of_whole_batches(name):
+    loss = LOSSES[name]()
+    assert loss.n_terms(64) == (64**2 if name in COCO else 64)
+    for size in (2.5, -3, True, "8"):
+        with pytest.raises(CoCoError, match="batch_size must be"):
+            loss.n_terms(size)

@@ -10,14 +10,14 @@ import pytest
 WORKER = Path(__file__).with_name("ddp_worker.py")
 
 
-@pytest.mark.parametrize("sizes", ["14,1", "11,0", "7,8,3", "5,0,12"])
-def test_every_rank_has_the_loss_and_gradient_of_the_global_batch(sizes):
-    ranks = sizes.count(",") + 1
+@pytest.mark.parametrize("shards", [["14,1", "11,0"], ["7,8,3", "5,0,12"]], ids=["two", "three"])
+def test_every_rank_has_the_loss_and_gradient_of_the_global_batch(shards):
+    ranks = shards[0].count(",") + 1
     result = subprocess.run(
         [
             *(sys.executable, "-m", "torch.distributed.run"),
             *("--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", str(ranks)),
-            *(str(WORKER), sizes),
+            *(str(WORKER), *shards),
         ],
         check=False,
         capture_output=True,

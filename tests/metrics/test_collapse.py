@@ -11,8 +11,6 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.metrics import NeuralCollapse, collapse, neural_collapse
 from oracles import printed_moments
 
-SHAPES = ["nc2", "nc2_norms", "nc2_angles", "nc3"]
-
 
 def simplex(n_classes, embedding_dim):
     """Return unit vectors with equal angles, written down without the package's own frames."""
@@ -84,9 +82,6 @@ def test_a_small_example_by_hand():
     assert result.nc2_angles == pytest.approx((0.3 + 2 * (0.5 - 10**-0.5)) / 3)
     assert result.nc3 == pytest.approx(2 - 16 / np.sqrt(72))
     assert result.nc4 == 0
-
-
-def test_the_bias_decides_too():
     # A bias of 3 draws (2, 0) and (-2, 0) to the third class, and leaves (4, 0) and (-4, 0).
     result = neural_collapse(*hand_example(), bias=[0.0, 0.0, 3.0])
     assert result.nc4 == pytest.approx(2 / 6)
@@ -115,9 +110,7 @@ def test_all_vanish_on_a_collapsed_simplex_however_imbalanced(n_classes, q, with
     bias = -1.5 * weights.sum(axis=1) if with_classifier else None
     result = neural_collapse(embeddings, labels, weights, bias)
     assert result.nc1 == pytest.approx(0, abs=1e-25)
-    assert result.nc2 == pytest.approx(0, abs=1e-12)
-    assert result.nc2_norms == pytest.approx(0, abs=1e-12)
-    assert result.nc2_angles == pytest.approx(0, abs=1e-12)
+    assert [result.nc2, result.nc2_norms, result.nc2_angles] == pytest.approx([0] * 3, abs=1e-12)
     assert result.nc3 == (pytest.approx(0, abs=1e-25) if with_classifier else None)
     assert result.nc4 == 0
 
@@ -145,8 +138,7 @@ def test_more_rows_of_one_class_do_not_change_the_shape_of_the_means():
     copies = np.where(labels == 1, 10, 1)
     result = neural_collapse(embeddings, labels, weights)
     more = neural_collapse(embeddings.repeat(copies, axis=0), labels.repeat(copies), weights)
-    for name in SHAPES:
-        assert getattr(more, name) == pytest.approx(getattr(result, name), rel=1e-10)
+    assert more[1:5] == pytest.approx(result[1:5], rel=1e-10)  # nc2 to nc3
     assert more.nc1 != pytest.approx(result.nc1, rel=1e-3)
 
 
@@ -213,10 +205,7 @@ def test_class_means_that_coincide_have_no_shape():
     assert (result.nc1, result.nc2, result.nc3) == (np.inf, 1, None)
     assert np.isnan([result.nc2_norms, result.nc2_angles]).all()
     assert np.isnan(neural_collapse([[0.0], [1.0]], [0, 1], [[0.0], [0.0]]).nc3)  # no direction
-
-
-def test_a_class_mean_at_the_centre_counts_as_orthogonal():
-    # cos = -1 for the outer two, and 0 for both pairs with the middle one.
+    # A mean at the centre counts as orthogonal: cos = -1 for the outer two, and 0 for the others.
     result = neural_collapse([[-1.0], [0.0], [1.0]], [0, 1, 2])
     assert result.nc2_angles == pytest.approx(0.5)
 

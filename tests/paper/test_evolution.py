@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 
+from cocoloss.benchmark.analysis import read_findings
 from cocoloss.benchmark.experiments import load_experiment
-from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.store import Store
-from cocoloss.benchmark.tasks import TableInfo
-from cocoloss.exceptions import CoCoError
 from play import play, spec_of, table_of
 from synthetic_store import PAPER, fill_evolution, infos_of, make_spec
 
@@ -72,20 +70,6 @@ def test_the_same_spec_gives_the_same_points_and_large_tables_are_thinned(tumour
     first, again = (result_of(tumours, epochs=[2], max_points=50) for _ in range(2))
     assert first.extra == again.extra
     assert len(first.extra["labels"]) == len(first.extra["embeddings"][0]) == 50
-
-
-def test_wrong_options_and_models_are_named():
-    for options, message in (
-        ({"epoch": [5]}, "unknown key options.epoch; did you mean 'epochs'?"),
-        ({"epochs": 5}, "options.epochs must be a list"),
-        ({"epochs": [0]}, "each of options.epochs must be at least 1"),
-        ({"hidden_units": "many"}, "options.hidden_units must be a whole number"),
-        ({"learning_rate": -1}, "options.learning_rate must be a number that is not negative"),
-    ):
-        with pytest.raises(CoCoError, match=message):
-            evolution.check_options(options)
-    with pytest.raises(CoCoError, match=r"the models of an evolution are coco, .* not 'rf'"):
-        evolution.plan(spec_of("evolution", ["rf"]), [TableInfo("iris", 150, 4, 3, "")])
 
 
 def test_evolution_keeps_what_was_measured(tmp_path):

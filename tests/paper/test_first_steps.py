@@ -76,7 +76,7 @@ def test_whole_batches_give_what_autograd_gives(name, table):
         expected[step] = copy(x).detach().numpy().copy()
     for beginner in later:
         np.testing.assert_allclose(
-            beginner.network.embed(X)[0], expected[beginner.n_steps], atol=2e-4
+            beginner.network.outputs(X)[0], expected[beginner.n_steps], atol=2e-4
         )
     if name == "ce":
         np.testing.assert_allclose(later[-1].readout, readout.detach().numpy(), atol=2e-4)

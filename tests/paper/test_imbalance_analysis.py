@@ -154,29 +154,22 @@ def made_up_rows(models=(PLAIN, *FEW), n_datasets=6, n_folds=3, seed=0):
     return pd.DataFrame(lines)
 
 
-def test_every_model_has_a_trend_of_every_measure_in_the_order_that_is_asked_for():
+def test_every_model_has_a_trend_of_every_measure_by_differences_of_means_over_folds():
+    rows = made_up_rows()
     models = [BALANCED, PLAIN, "coco-s0.25", "coco-s1"]  # of the last one there is no row
-    found = gains_of(made_up_rows(), models)
+    found = gains_of(rows, models)
     assert [gains.measure for gains in found] == list(MEASURES)
     for gains in found:
         assert [trend.model for trend in gains.trends] == [BALANCED, "coco-s0.25"]
         assert {trend.measure for trend in gains.trends} == {gains.measure}
         assert gains.paper is gains.trends[0]
-
-
-def test_points_are_differences_of_means_over_folds():
-    rows = made_up_rows()
-    gains = gains_of(rows, [PLAIN, *FEW])[1]
-    for trend in gains.trends:
-        for dataset, point in trend.points.iterrows():
-            means = {}
-            for model in (PLAIN, trend.model):
-                chosen = rows[(rows["dataset"] == dataset) & (rows["model"] == model)]
-                means[model] = sum(chosen["balanced_accuracy_uniform"]) / 3
-            assert point["class_ratio"] == 1 + int(dataset[1:])
-            assert point["plain"] == pytest.approx(means[PLAIN])
-            assert point["weighted"] == pytest.approx(means[trend.model])
-            assert point["improvement"] == pytest.approx(means[trend.model] - means[PLAIN])
+        means = rows.groupby(["dataset", "model"])[gains.measure].mean()
+        for trend in gains.trends:
+            for dataset, point in trend.points.iterrows():
+                plain, weighted = means[dataset, PLAIN], means[dataset, trend.model]
+                expected = {"class_ratio": 1 + int(dataset[1:]), "plain": plain}
+                expected |= {"weighted": weighted, "improvement": weighted - plain}
+                assert point.to_dict() == pytest.approx(expected)
 
 
 def where(rows, dataset, model, fold):
@@ -187,20 +180,14 @@ def datasets_of(gains):
     return {trend.model: sorted(trend.points.index) for trend in gains.trends}
 
 
-def test_datasets_without_all_folds_do_not_count():
+def test_datasets_without_all_folds_of_a_measure_do_not_count():
     rows = made_up_rows()
     lacking = where(rows, "d1", PLAIN, 0) | where(rows, "d2", BALANCED, 1)
+    fewer = {"coco-s0.25": ["d0", "d2", "d3", "d4", "d5"], BALANCED: ["d0", "d3", "d4", "d5"]}
     for gains in gains_of(rows[~lacking], [PLAIN, *FEW]):
-        assert datasets_of(gains) == {
-            "coco-s0.25": ["d0", "d2", "d3", "d4", "d5"],
-            BALANCED: ["d0", "d3", "d4", "d5"],
-        }
+        assert datasets_of(gains) == fewer
         whole = gains.by_ratio.query("ratio == 'all'").set_index("model")["n_datasets"]
-        assert whole.to_dict() == {"coco-s0.25": 5, BALANCED: 4}
-
-
-def test_a_measure_that_lacks_a_fold_does_not_count_there_and_others_do():
-    rows = made_up_rows()
+        assert whole.to_dict() == {model: len(datasets) for model, datasets in fewer.items()}
     rows.loc[where(rows, "d4", BALANCED, 2), "balanced_accuracy_uniform"] = np.nan
     outer, uniform, inner = gains_of(rows, [PLAIN, BALANCED])
     assert datasets_of(uniform) == {BALANCED: ["d0", "d1", "d2", "d3", "d5"]}

@@ -9,6 +9,7 @@ from cocoloss.benchmark.analysis import printed_ranks
 from cocoloss.benchmark.experiments import check_options, experiment_of
 from cocoloss.benchmark.spec import load_spec
 from cocoloss.benchmark.tasks import TableInfo
+from cocoloss.exceptions import CoCoError
 from cocoloss.stats import critical_distance
 from synthetic_store import PAPER
 
@@ -40,6 +41,35 @@ def test_every_spec_can_be_planned(name):
     of_the_loss = [d for d in spec.deviations if d.startswith("the balanced loss has")]
     assert len(of_the_loss) == (spec.kind != "evolution")  # which has the plain loss
     assert bool(set(spec.deviations) - set(of_the_loss)) == ("-" in name)
+
+
+WRONG = [
+    ("convergence", {"n_term": [64]}, "unknown key options.n_term; did you mean 'n_terms'?"),
+    ("convergence", {"n_terms": 64}, "options.n_terms must be a list"),
+    ("convergence", {"n_terms": []}, "options.n_terms must be a list"),
+    ("convergence", {"n_terms": [64, -1]}, "each of options.n_terms must be at least 0"),
+    ("convergence", {"batch_size": 0}, "options.batch_size must be at least 1"),
+    ("convergence", {"learning_rate": 0}, "options.learning_rate must be a positive number"),
+    ("evolution", {"epochs": [0]}, "each of options.epochs must be at least 1"),
+    ("evolution", {"hidden_units": "many"}, "options.hidden_units must be a whole number"),
+    ("evolution", {"learning_rate": -1}, "options.learning_rate must be a number that is not neg"),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "message"), WRONG)
+def test_wrong_options_are_named(kind, options, message):
+    with pytest.raises(CoCoError, match=message):
+        check_options(experiment_of(SPECS[kind]), kind, options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [("convergence", "are coco, dr, ce, not 'rf'"), ("evolution", r"are coco, .* not 'rf'")],
+)
+def test_wrong_models_are_named(kind, message):
+    spec = replace(SPECS[kind], models=replace(SPECS[kind].models, names=("rf",)))
+    with pytest.raises(CoCoError, match=message):
+        experiment_of(spec).plan(spec, [INFO])
 
 
 @pytest.mark.parametrize("kind", ["accuracy", "imbalance"])

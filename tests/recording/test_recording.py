@@ -349,8 +349,8 @@ def test_of_a_transformer_of_ones_own_no_columns_are_known(wine):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"test_size": 1.5}, "test_size must be a share"),
-        ({"test_size": 5}, "test_size must be a share"),
+        ({"test_size": 1.5}, "test_size must be a number between"),
+        ({"test_size": 5}, "test_size must be a number between"),
         ({"n_snapshots": 1}, "n_snapshots must be at least 2"),
         ({"max_points": 0}, "max_points must be at least 2"),
         ({"class_names": ["a"]}, "class_names has 1 names, but y has 3"),

@@ -3,7 +3,7 @@
 import pytest
 
 from browser import CONTRASTS
-from cocoloss.benchmark.findings import read_findings
+from cocoloss.benchmark.analysis import read_findings
 from cocoloss.benchmark.store import Store
 from cocoloss.report.bench_report import as_page
 from cocoloss.report.document import MISSING, significant

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from cocoloss.benchmark.findings import read_findings
+from cocoloss.benchmark.analysis import read_findings
 from cocoloss.benchmark.store import Store
 from cocoloss.cli.bench import report as report_command
 from cocoloss.cli.compare import as_scores
@@ -39,10 +39,19 @@ from synthetic_store import (
 def store(tmp_path_factory):
     with Store(tmp_path_factory.mktemp("store") / "results.sqlite") as opened:
         fill_accuracy(opened, make_spec(), infos_of(8), failed={("table-01", "ce")})
-        fill_convergence(opened, make_spec("convergence", models=["coco", "dr"]), infos_of(3))
+        spec = make_spec("convergence", models=["coco", "dr"])
+        fill_convergence(opened, spec, infos_of(3), n_terms=(64, 1024))  # a diagram for each
         names = ["coco-plain", "coco-balanced"]
         fill_accuracy(opened, make_spec("imbalance", models=names), infos_of(5))
         fill_evolution(opened, make_spec("evolution", models=["coco"]), infos_of(1, ["a/b ü"]))
+        yield opened
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """A store without results, whose report has no pictures and so is quick to write."""
+    with Store(tmp_path / "begun.sqlite") as opened:
+        begin(opened, make_spec(models=["coco", "dr"]), infos_of(2))
         yield opened
 
 
@@ -229,34 +238,37 @@ def test_the_scores_can_be_compared_again(folder, ranking):
     assert again.average_ranks.to_dict() == pytest.approx(expected)
 
 
-def test_the_same_store_gives_the_same_files(store, tmp_path):
-    first, second = (
-        write_bench_report(
-            store, tmp_path / name, names=("imbalance-made-up",), experiments=[PAPER]
-        )
-        for name in ("first", "second")
-    )
+def test_the_same_store_gives_the_same_files(store, folder, begun, tmp_path):
+    one = {"names": ("imbalance-made-up",), "experiments": [PAPER]}
+    again = write_bench_report(store, tmp_path / "again", **one)[:-4]
+    assert len(again) > 3
+    for path in again:  # pictures and scores
+        same = folder / path.relative_to(tmp_path / "again")
+        assert path.read_bytes() == same.read_bytes()
+    first, second = (write_bench_report(begun, tmp_path / name) for name in ("first", "second"))
     assert [path.name for path in first] == [path.name for path in second]
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes()
 
 
-def test_a_failure_leaves_the_earlier_report_as_it_was(store, tmp_path, monkeypatch):
-    (tmp_path / "mine.txt").write_text("mine")
-    (tmp_path / "index.html").write_text("earlier")
+def test_a_failure_leaves_the_earlier_report_as_it_was(begun, tmp_path, monkeypatch):
+    target = tmp_path / "report"
+    target.mkdir()
+    (target / "mine.txt").write_text("mine")
+    (target / "index.html").write_text("earlier")
 
     def broken(*_args):
         raise CoCoError("broken")
 
     monkeypatch.setattr(bench_report, "as_latex", broken)
     with pytest.raises(CoCoError, match="broken"):
-        write_bench_report(store, tmp_path, names=("evolution-made-up",), experiments=[PAPER])
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["index.html", "mine.txt"]
-    assert (tmp_path / "index.html").read_text() == "earlier"
+        write_bench_report(begun, target)
+    assert sorted(p.name for p in target.iterdir()) == ["index.html", "mine.txt"]
+    assert (target / "index.html").read_text() == "earlier"
     monkeypatch.undo()
-    write_bench_report(store, tmp_path, names=("evolution-made-up",), experiments=[PAPER])
-    assert (tmp_path / "mine.txt").read_text() == "mine"
-    assert (tmp_path / "index.html").read_text() != "earlier"
+    write_bench_report(begun, target)
+    assert (target / "mine.txt").read_text() == "mine"
+    assert (target / "index.html").read_text() != "earlier"
 
 
 def test_a_place_that_is_no_folder_is_refused(store, tmp_path):
@@ -282,8 +294,8 @@ def test_two_benchmarks_of_one_name_have_files_of_their_own(tmp_path):
     with Store(tmp_path / "s.sqlite") as store:
         for epochs in (5, 10):
             spec = make_spec(models=["coco", "rf"], name="same", training={"epochs": epochs})
-            fill_accuracy(store, spec, infos_of(3))
-        write_bench_report(store, tmp_path / "out", experiments=[PAPER])
+            begin(store, spec, infos_of(3))
+        write_bench_report(store, tmp_path / "out")
     assert len(list((tmp_path / "out").glob("same-*-scores.csv"))) == 2
 
 
@@ -296,8 +308,11 @@ def test_a_benchmark_that_has_just_begun_has_a_report(tmp_path, kind):
     assert "not finished yet" in (tmp_path / "out" / "report.md").read_text()
 
 
-def test_the_command_says_where_the_page_is(store, tmp_path):
-    args = [store.name, "--out", str(tmp_path / "out"), "--name", "accuracy-made-up"]
+def test_the_command_says_where_the_page_is_and_loads_nothing_that_computes(
+    begun, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(bench_report, "load_experiment", lambda *_: 1 / 0)
+    args = [begun.name, "--out", str(tmp_path / "out"), "--name", "accuracy-made-up"]
     result = CliRunner().invoke(report_command, args)
     assert result.exit_code == 0
     assert f"wrote {tmp_path / 'out' / 'index.html'}" in result.output

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import studentized_range
 
-from cocoloss.benchmark.analysis import rank
+from cocoloss.benchmark.analysis import rank, read_findings
 from cocoloss.benchmark.experiments import load_experiment
-from cocoloss.benchmark.findings import read_findings
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import Result
 from cocoloss.report.bench_rankings import (

@@ -59,10 +59,6 @@ NUMBERS = [
         for test in (bayesian_signed_rank, bayesian_correlated_t)
         for bad in (-0.1, NAN, INF, "wide", True)
     ],
-    *[
-        (bayesian_signed_rank, PAIR, {"prior_strength": bad}, "prior_strength must be a positive")
-        for bad in (0, -1, INF, "strong")
-    ],
     *[(holm, ([0.1, bad, 0.2],), {}, "0 and 1, but number 1") for bad in (NAN, -0.1, 1.1, INF)],
     (holm, ([[0.1, 0.2], [0.3, 0.4]],), {}, r"must be a list.*\(2, 2\)"),
     (critical_distance, (1, 10), {}, "n_models must be at least 2"),

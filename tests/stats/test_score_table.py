@@ -71,6 +71,7 @@ def test_empty_cells_are_missing(gap):
     frame = pd.DataFrame({"a": [0.1, gap], "b": [0.3, 0.4]}, dtype=object)
     assert np.argwhere(np.isnan(read_scores(frame).scores)).tolist() == [[1, 0]]
     assert np.isnan(read_scores(frame.astype("Float64")).scores[1, 0])
+    assert read_scores({"a": [np.inf, 0.1], "b": [0.2, 0.3]}).scores[0, 0] == np.inf
 
 
 def test_reads_mappings_arrays_and_polars():
@@ -88,11 +89,6 @@ def test_names_that_are_numbers_and_categories_become_text():
     assert read_scores(frame).models == ("svm", "coco")
     wide = pd.DataFrame([[0.1, 0.2], [0.3, 0.4]], index=[31, 37])
     assert (read_scores(wide).datasets, read_scores(wide).models) == (("31", "37"), ("0", "1"))
-
-
-def test_infinite_scores_are_kept():
-    table = read_scores({"a": [np.inf, 0.1], "b": [0.2, 0.3]})
-    assert table.scores[0, 0] == np.inf
 
 
 def gappy(n=8, gaps=((1, "b"), (4, "c"))):
@@ -170,14 +166,12 @@ def fold_rows(n_folds=10):
     )
 
 
-@pytest.mark.parametrize(("ties", "expected"), [("competition", [1, 3, 2]), ("average", [1, 3, 2])])
-def test_a_lost_fold_makes_a_model_the_worst_in_the_ranking_by_folds(ties, expected):
+@pytest.mark.parametrize("ties", ["competition", "average"])
+def test_a_lost_fold_makes_a_model_the_worst_in_the_ranking_by_folds(ties):
     frame = fold_rows()
     lost = (frame.dataset == "d1") & (frame.model == "b") & (frame.fold == 3)
-    with pytest.raises(CoCoError, match="'b' on 'd1'"):
-        compare(frame[~lost], ranking="folds")
     comparison = compare(frame[~lost], ranking="folds", missing="worst", ties=ties)
-    assert comparison.ranks.loc["d1", ["a", "b", "c"]].tolist() == expected
+    assert comparison.ranks.loc["d1", ["a", "b", "c"]].tolist() == [1, 3, 2]
     assert comparison.ranks.loc["d0", ["a", "b", "c"]].tolist() == [1, 2, 3]
 
 

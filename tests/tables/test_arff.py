@@ -12,7 +12,7 @@ from pandas.testing import assert_frame_equal
 from scipy.io import arff as scipy_arff
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.tables import iter_tables, read_table
+from cocoloss.tables import read_table
 
 PLANTS = """% a comment
 @RELATION plants
@@ -59,18 +59,6 @@ def test_packing_line_ends_marks_and_other_suffixes_change_nothing(saved, conten
     assert_frame_equal(read_table(saved(content, name)), read_table(saved(PLANTS, "table.arff")))
 
 
-def test_chunks_joined_are_the_whole(saved):
-    path = saved(PLANTS, "table.arff")
-    assert_frame_equal(pd.concat(iter_tables(path, rows=2), ignore_index=True), read_table(path))
-
-
-def test_columns_can_be_read_as_text(saved):
-    read = read_table(saved(PLANTS, "table.arff"), text=["count", "kind"])
-    assert read["count"].tolist()[0] == "3"
-    assert read["kind"].tolist()[0] == "red oak"
-    assert read["count"].isna().tolist() == [False, True, False]
-
-
 def test_dense_files_are_read_as_scipy_reads_them(saved):
     rng = np.random.default_rng(0)
     head = "@relation r\n@attribute a real\n@attribute b {x,y,z}\n@attribute c real\n@data\n"
@@ -93,13 +81,11 @@ def test_sparse_rows_leave_out_zeros_and_first_values(saved):
     ("content", "said"),
     [
         ("@relation r\n@attribute a real\n", "cannot be read as ARFF: Invalid layout"),
-        ("@relation r\n@data\n1\n", "cannot be read as ARFF"),
         (HEAD + "% only this\n", "no rows"),
         (HEAD + "1,x\n1\n", "line 6"),
         (HEAD + "1,x\n1,x,3%d\n", "cannot be read as ARFF"),
         (HEAD + "1,x\none,x\n", "at line 6"),
         (HEAD + "1,z\n", "Data value z not found"),
-        (HEAD + "{0 1, 2 x}\n", "line 5"),
         ("@relation r\n@attribute a real\n@attribute a real\n@data\n1,2\n", "line 3"),
         ("@relation r\n@attribute a date 'yyyy'\n@data\n2020\n", "declare it as string"),
         ("@relation r\n@attribute a {x,y\n@data\nx\n", "line 2: the values of a cannot be read"),

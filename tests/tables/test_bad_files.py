@@ -39,14 +39,11 @@ def complaint(path, **options):
     ("content", "said"),
     [
         ("", "is empty"),
-        ("\n \n", "is empty"),
         ("a,b\n", "header but no rows"),
-        ("a,b,a\n1,2,3\n", "several columns named 'a'"),
         ("a, a\n1, 2\n", "several columns named 'a'"),
         ("a,b\n1,2\n1,2,3\n", "line 3: 3 cells where the first row has 2"),
         ("a,b\n1,2\n1\n1,2\n", "line 3: 1 cell where the first row has 2"),
         ('a,b\n"1\n1",2\n1,2,3\n', "line 4: 3 cells"),
-        ("a,b\n1,2,3\n1,2,3\n", "line 1: 2 cells|line 2: 3 cells"),
         (LONG + "1,2,3,4\n", "line 12002: 4 cells where the first row has 3"),
         (LONG + "1,2\n", "line 12002: 2 cells where the first row has 3"),
         (LONG + "1,2,\n" + "1,2\n", "line 12003: 2 cells where the first row has 3"),
@@ -58,11 +55,10 @@ def complaint(path, **options):
         ("a,b\n1,\0\n", "binary data"),
         ("1,2,5\n3,4,9\n", "looks like data.*header to False"),
         ("5.1,3.5,1.4,setosa\n4.9,3.0,1.4,setosa\n", "looks like data.*--no-header"),
-        ("39, State-gov, 77516, 13\n50, Self-emp, 83311, 13\n", "looks like data"),
         ("<!DOCTYPE html><html><body>404</body></html>", "web page"),
-        ('<?xml version="1.0"?><a/>', "web page or XML"),
         ('{"a": [1, 2]}', "JSON"),
-        ('[{"a": 1}, {"a": 2}]', "JSON"),
+        ("a;b;c\n" + "1;2;3\n" * 5 + "1,2,3,4;x\n", "line 7: 2 cells"),  # the outlier is not asked
+        ("sep=;\na;b\n1;2\n3\n", "line 4: 1 cell"),  # a hint to Excel shifts no numbers of lines
         ("a:b:c\n1:2:3\n4:5:6\n", "separated by ':'"),
         (LETTER, "does not look like a table"),
         ("%PDF-1.7 ...", "PDF"),
@@ -72,7 +68,6 @@ def complaint(path, **options):
         (b"a,b\n\xc3\xa4,1\n\xe4,2\n", "not in utf-8 throughout"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old Excel.*save it as CSV"),
         (b"BZh91AY", "bzip2"),
-        (b"SQLite format 3\0", "SQLite"),
     ],
 )
 def test_a_bad_file_gives_one_clear_line(saved, content, said):
@@ -86,42 +81,27 @@ def test_what_is_no_file_is_said(saved, tmp_path):
     assert "is a folder" in complaint(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("names", "said"),
-    [
-        (
-            ["[Content_Types].xml", "xl/workbook.xml"],
-            "Excel file; open it there and save it as CSV",
-        ),
-        (["table.csv"], "zip archive; unpack"),
-    ],
-)
-def test_an_archive_is_to_be_unpacked_and_a_workbook_to_be_saved_as_csv(tmp_path, names, said):
-    with zipfile.ZipFile(tmp_path / "book", "w") as archive:
-        for name in names:
+def test_archives_workbooks_pickles_and_json_are_named(saved, tmp_path):
+    for name, said in [
+        ("xl/workbook.xml", "Excel file; open it"),
+        ("a.csv", "zip archive; unpack"),
+    ]:
+        with zipfile.ZipFile(tmp_path / "book", "w") as archive:
             archive.writestr(name, "a,b\n1,2\n")
-    assert said in complaint(tmp_path / "book")
-
-
-@pytest.mark.parametrize("orient", ["records", "columns", "split"])
-def test_a_pickle_is_not_opened_and_json_is_named(saved, orient):
-    text = pd.DataFrame({"a": [1, 2]}).to_json(orient=orient)
-    assert "JSON" in complaint(saved(text, "table.json"))
+        assert said in complaint(tmp_path / "book")
+    for orient in ("records", "columns", "split"):
+        text = pd.DataFrame({"a": [1, 2]}).to_json(orient=orient)
+        assert "JSON" in complaint(saved(text, "table.json"))
     assert "runs code" in complaint(saved(pickle.dumps(text), "table.pkl"))
 
 
 @pytest.mark.parametrize("keep", [15, 60, -1, -6])
-def test_a_gzip_file_cut_short_is_damaged(saved, keep):
-    rng = np.random.default_rng(0)
-    text = pd.DataFrame(rng.normal(size=(5000, 3)), columns=list("abc")).to_csv(index=False)
-    packed = gzip.compress(text.encode())
+def test_a_gzip_file_that_is_cut_short_or_altered_is_damaged(saved, keep):
+    numbers = np.random.default_rng(0).normal(size=(5000, 3))
+    packed = gzip.compress(pd.DataFrame(numbers, columns=[*"abc"]).to_csv(index=False).encode())
     assert "damaged or cut short" in complaint(saved(packed[:keep], "table.csv.gz"))
-
-
-def test_a_flipped_byte_in_a_gzip_file_is_damage(saved):
-    packed = bytearray(gzip.compress(LONG.encode()))
-    packed[len(packed) // 2] ^= 0xFF
-    assert "table.csv.gz" in complaint(saved(bytes(packed), "table.csv.gz"))
+    flipped = packed[:20_000] + bytes([packed[20_000] ^ 0xFF]) + packed[20_001:]
+    assert "table.csv.gz" in complaint(saved(flipped, "table.csv.gz"))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +115,7 @@ def test_a_flipped_byte_in_a_gzip_file_is_damage(saved):
         ({"separator": '"'}, "one character"),
         ({"encoding": "utf-9"}, "no encoding 'utf-9'"),
         ({"header": "no"}, "True, False or 'auto'"),
-        ({"decimal": "x"}, "'.' or ','"),
+        ({"decimal": "x"}, "decimal must be one of"),
         ({"text": "a"}, r"say \['a'\]"),
     ],
 )

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from cocoloss.columns import TablePreprocessor
 from cocoloss.tables import FolderSource, iter_tables, read_table, split_target
 
 FOLDER = Path(__file__).parents[3] / "shared" / "data" / "openml-cc18"
@@ -39,3 +41,18 @@ def test_a_table_is_read_without_its_schema_too(source, name):
     X, y = split_target(whole, "target")
     assert (len(y), X.shape[1]) == (source.load(name).n_rows, source.load(name).n_features)
     assert sum(len(chunk) for chunk in iter_tables(path, rows=500)) == len(y)
+
+
+@pytest.mark.parametrize("name", ["sick", "cylinder-bands", "eucalyptus", "MiceProtein"])
+def test_a_table_is_encoded_without_a_word(source, name):
+    X = source.load(name).X
+    half = len(X) // 2
+    preprocessor = TablePreprocessor().fit(X[:half])
+    for part in (X[:half], X[half:]):
+        matrix = preprocessor.transform(part)
+        assert matrix.shape == (len(part), preprocessor.n_features_out_)
+        assert np.isfinite(matrix).all()
+    kinds = preprocessor.kinds_
+    assert {n for n in kinds if kinds[n] == "category"} <= {*X.select_dtypes("category")}
+    assert len(kinds) + len(preprocessor.dropped_columns_) == X.shape[1] < 2 * len(kinds)
+    assert preprocessor.transform(X[:half]).std(axis=0).min() > 0

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedKFold
 
@@ -89,6 +89,7 @@ def table(y):
     return make_table("t", pd.DataFrame({"x": range(len(y)), "y": y}), "y")
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.integers(1, 200), min_size=2, max_size=6).filter(lambda counts: max(counts) > 1),
     st.integers(0, 300),

@@ -1,4 +1,4 @@
-"""A table, its fingerprint, and the columns that only name or count its rows."""
+"""A table, its target and fingerprint, and the columns that only name or count its rows."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.tables import Table, make_table, read_table, write_table
+from cocoloss.tables import Table, make_table, read_table, split_target, write_table
 from cocoloss.tables.table import find_counters, find_identifiers
 
 FRAME = pd.DataFrame(
@@ -172,3 +172,80 @@ def test_few_rows_may_be_counted_by_chance_unless_the_column_has_no_name():
     frame = pd.DataFrame({"Unnamed: 0": [0, 1, 2], "size": [1, 2, 3]})
     assert find_counters(frame) == ["Unnamed: 0"]
     assert find_counters(frame[:2]) == []
+
+
+# the column to learn
+
+
+def frame_of(y):
+    return pd.DataFrame({"x": range(len(y)), "y": y})
+
+
+def test_rows_without_a_class_are_counted_or_dropped():
+    frame = frame_of(["a", None, "b", " ", "a"])
+    with pytest.raises(CoCoError, match="no class in 2 of 5 rows, the first of them row 2"):
+        split_target(frame, "y")
+    X, y = split_target(frame, "y", missing="drop")
+    assert list(X.columns) == ["x"]
+    assert X["x"].tolist() == [0, 2, 4]
+    assert y.tolist() == ["a", "b", "a"]
+    assert list(X.index) == list(y.index) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("values", "classes"),
+    [
+        ([" a", "a ", "b"], ["a", "a", "b"]),
+        ([0.0, 1.0, 0.0], [0, 1, 0]),
+        ([0.5, 1.0, 0.5], ["0.5", "1.0", "0.5"]),
+        ([True, False, True], [True, False, True]),
+        (pd.array([True, False, True], "boolean"), [True, False, True]),
+        (pd.Categorical(["u", "v", "u"], categories=["v", "w", "u"]), ["u", "v", "u"]),
+        (pd.Categorical([3, 1, 3]), [3, 1, 3]),
+        ([1, "x", "x"], ["1", "x", "x"]),
+    ],
+)
+def test_classes_are_plain_values(values, classes):
+    y = split_target(frame_of(values), "y")[1]
+    assert y.tolist() == classes
+    assert [type(value) for value in y.tolist()] == [type(value) for value in classes]
+    assert not isinstance(y.dtype, pd.CategoricalDtype)
+
+
+@pytest.mark.parametrize("values", [pd.Categorical([3, None, 1, 3]), [3, None, 1, 3]])
+def test_whole_numbers_stay_whole_beside_gaps(values):
+    assert split_target(frame_of(values), "y", missing="drop")[1].tolist() == [3, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (
+            frame_of(["a", "b"]).rename(columns={"y": "species"}),
+            "the columns are 'x', 'species'",
+        ),
+        (frame_of(["a", "b"]).rename(columns={"y": "Y2"}), "did you mean 'Y2'"),
+        (pd.DataFrame({"y": ["a", "b"]}), "no column beside 'y'"),
+        (frame_of([None, None]), "is empty"),
+        (frame_of(["", " "]), "is empty"),
+        (frame_of(["a", "a "]), "one class only, 'a', in all 2 rows"),
+        (frame_of([1.0, 1.0, 1.0]), "one class only"),
+        (frame_of(["a", "b", "c"]), "a different value in each of its 3 rows"),
+        (
+            frame_of(np.linspace(0, 1, 50).repeat(5)),
+            "50 different numbers in 250 rows.*quantity",
+        ),
+        (frame_of([*range(60), *range(40)]), "60 different numbers in 100 rows.*quantity"),
+        (frame_of([1.0, np.inf, 1.0]), "holds inf"),
+    ],
+)
+def test_a_target_that_cannot_be_learnt_is_refused(frame, said):
+    with pytest.raises(CoCoError, match=said) as error:
+        split_target(frame, "y")
+    assert "\n" not in str(error.value)
+
+
+def test_few_numbers_and_rare_classes_are_classes():
+    assert split_target(frame_of(np.arange(100.0) % 20 / 4), "y")[1].nunique() == 20
+    assert split_target(frame_of(list(range(100)) * 3), "y")[1].nunique() == 100
+    assert split_target(frame_of(["a", "a", "b"]), "y")[1].nunique() == 2

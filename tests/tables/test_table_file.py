@@ -1,6 +1,8 @@
 """A table file is looked at once, whatever is read from it."""
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -47,31 +49,21 @@ def counts(monkeypatch):
     return counts
 
 
-def test_reading_looks_once_and_then_reads(path, counts):
+@pytest.mark.parametrize("packed", [False, True])
+def test_chunks_copies_and_the_whole_share_one_look(path, counts, packed):
+    if packed:
+        path.write_bytes(gzip.compress(TABLE.encode()))
+    counts["opened"] = 0
     table = open_table(path)
     assert counts == {"opened": 1, "dialects": 1}
-    table = table.with_options(text=["zip"], decimal=",")
-    assert len(table.read()) == 3000
-    assert counts == {"opened": 2, "dialects": 1}
-
-
-def test_chunks_and_copies_of_one_file_share_the_look(path, counts):
-    table = open_table(path)
     table = table.with_options(text=["zip", "kind"], decimal=table.decimal)
     chunks = table.chunks(1000, columns=["size", "price"])
     copies = table.verbatim(["zip"], 1000)
     for chunk, copy in zip(chunks, copies, strict=True):
         assert chunk.index.equals(copy.index)
     assert copy["zip"].iloc[-1] == "02999"
-    assert counts == {"opened": 3, "dialects": 1}  # the look, the numbers, the copies
-
-
-def test_packed_files_are_opened_no_more_often(tmp_path, counts):
-    path = tmp_path / "table.csv.gz"
-    path.write_bytes(gzip.compress(TABLE.encode()))
-    counts["opened"] = 0
-    open_table(path, decimal=",").read()
-    assert counts == {"opened": 2, "dialects": 1}
+    assert len(table.read()) == 3000
+    assert counts == {"opened": 4, "dialects": 1}
 
 
 def test_what_is_found_does_not_count_columns_that_are_text(path):
@@ -182,3 +174,28 @@ def test_parquet_is_written_as_parquet_and_nothing_under_a_false_name(saved, tmp
     arff = saved("@relation r\n@attribute a real\n@data\n1\n2\n", "a.arff")
     assert open_table(arff).write(frame, tmp_path / "c.tsv") == 2
     assert_frame_equal(read_table(tmp_path / "c.tsv"), frame)
+
+
+# The peak beyond that of the imports, in MB, of reading a file in chunks.
+MEMORY = """
+import re, sys
+from pathlib import Path
+from cocoloss.tables import iter_tables
+
+def peak():  # not ru_maxrss, which a child inherits from its parent
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
+
+before = peak()
+print(sum(map(len, iter_tables(sys.argv[1], rows=20_000))), peak() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read there")
+def test_chunks_of_a_long_file_take_the_memory_of_a_few_chunks(saved):
+    row = ",".join(f"0.{j}" for j in range(20)) + "\n"
+    path = saved(row.replace("0.", "x") + row * 500_000)  # 76 MB of numbers
+    command = [sys.executable, "-c", MEMORY, str(path)]
+    result = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    n_rows, peak = map(float, result.stdout.split())
+    assert n_rows == 500_000
+    assert peak < 38

@@ -5,7 +5,7 @@ import torch
 
 from cocoloss.geometry import similarity, simplex_frame
 from cocoloss.losses import CoCoLoss
-from oracles import printed_coco
+from oracles import minimise, printed_coco
 
 N, D_IN, C, Q = 60, 5, 3, 2
 
@@ -78,22 +78,6 @@ def linear_problem():
     w = torch.rand(N, generator=generator, dtype=torch.float64) + 0.1
     vertices = torch.tensor(simplex_frame(C, Q, random_state=1))[y]  # (N, q)
     return x, y, w, vertices
-
-
-def minimise(function, start):
-    m = start.clone().requires_grad_()
-    optimiser = torch.optim.LBFGS(
-        [m], max_iter=500, tolerance_grad=1e-12, tolerance_change=0, line_search_fn="strong_wolfe"
-    )
-
-    def closure():
-        optimiser.zero_grad()
-        value = function(m)
-        value.backward()
-        return value
-
-    optimiser.step(closure)
-    return m.detach()
 
 
 @pytest.mark.parametrize("seed", range(3))

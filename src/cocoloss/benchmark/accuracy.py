@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from cocoloss.benchmark.evaluation import evaluate_folds, means
-from cocoloss.benchmark.models import TEMPERED, ModelKind, find_model
+from cocoloss.benchmark.evaluation import ModelKind, evaluate_folds, means
+from cocoloss.benchmark.models import TEMPERED, find_model
 from cocoloss.benchmark.study import Study, TrialSpace, load_optuna
 from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit, seed_of
 from cocoloss.exceptions import CoCoError
@@ -28,41 +28,22 @@ if TYPE_CHECKING:
 OWN_MODEL = 0.5  # seconds: anybody's guess
 
 
-def _problems(info: TableInfo) -> int:
-    """Return the binary problems that a peer solves: one for two classes, else one per class."""
-    return 1 if info.n_classes == 2 else info.n_classes
-
-
-def _svm(rows: float, info: TableInfo) -> float:
-    return 0.06 + 3e-8 * rows**2 * (1 + info.n_columns / 50) * _problems(info)
-
-
-def _forest(rows: float, info: TableInfo) -> float:
-    return 1.7 + 2.4e-5 * rows * info.n_columns
-
-
-def _boosting(rows: float, info: TableInfo) -> float:
-    tree = 1.3e-3 + 2e-5 * info.n_columns + 2e-9 * rows * info.n_columns
-    return 100 * _problems(info) * tree
-
-
-PEERS: dict[str, Callable[[float, TableInfo], float]] = {
-    "ksvm": _svm,
-    "rf": _forest,
-    "hgb": _boosting,
-}
-
-
 def seconds_of_fit(
     name: str, kind: ModelKind, info: TableInfo, epochs: int, rows: float, *, n_folds: int
 ) -> float:
     """Return a guess at the seconds of fitting and judging a model on some folds."""
+    d = info.n_columns
     if kind.neural:
         epochs_of_all = epochs if kind.takes_epochs else 100 * 6  # of six members
         rate = 8e-6 if kind.takes_epochs else 2e-6
-        return 0.2 + rate * (1 + info.n_columns / 1000) * rows * epochs_of_all * n_folds
-    estimate = PEERS.get(name.removesuffix("-w"))
-    return n_folds * (OWN_MODEL if estimate is None else estimate(rows, info))
+        return 0.2 + rate * (1 + d / 1000) * rows * epochs_of_all * n_folds
+    problems = 1 if info.n_classes == 2 else info.n_classes  # that a peer solves
+    peers = {
+        "ksvm": 0.06 + 3e-8 * rows**2 * (1 + d / 50) * problems,
+        "rf": 1.7 + 2.4e-5 * rows * d,
+        "hgb": 100 * problems * (1.3e-3 + 2e-5 * d + 2e-9 * rows * d),
+    }
+    return n_folds * peers.get(name.removesuffix("-w"), OWN_MODEL)
 
 
 Steps = Generator[list[Task], list[Result], Any]
@@ -148,7 +129,13 @@ def run(task: Task, table: Any, spec: "Spec") -> Result:
         fold = int(task.part.partition("/")[0])
         train = outer[fold].train  # the test rows of the fold go no further
         params = _params_at(kind, task.params, spec, size)
-        return _trial(task, spec, kind, params, _safe_indexing(X, train), y[train])
+        X, y = _safe_indexing(X, train), y[train]
+        seed = seed_of(task.dataset, "inner", spec.folds.seed)
+        inner = dict(enumerate(stratified_folds(y, spec.folds.inner, seed)))
+        rows = evaluate_folds(kind, params, X, y, inner, task.seed, briefly=True)
+        # NOTE[PAPER]: which validation score the optimiser gets is not said; the balanced accuracy.
+        measures = means(rows)
+        return Result(measures | {"score": measures["balanced_accuracy"]}, rows, dict(task.params))
     numbers = range(len(outer)) if task.stage == "folds" else [int(task.part)]
     params = _params_at(kind, task.params["point"], spec, size)
     # In lockstep or not, each fold starts from weights of its own: one bad start must not be ten.
@@ -166,22 +153,6 @@ def outer_folds(dataset: str, y: NDArray[Any], spec: "Spec") -> list[Fold]:
     return stratified_folds(y, spec.folds.outer, seed_of(dataset, "outer", spec.folds.seed))
 
 
-def _trial(
-    task: Task,
-    spec: "Spec",
-    kind: ModelKind,
-    params: Mapping[str, Any],
-    X: Any,
-    y: NDArray[Any],
-) -> Result:
-    """Cross-validate a point on the training rows of an outer fold."""
-    inner = stratified_folds(y, spec.folds.inner, seed_of(task.dataset, "inner", spec.folds.seed))
-    rows = evaluate_folds(kind, params, X, y, dict(enumerate(inner)), task.seed, briefly=True)
-    # NOTE[PAPER]: which validation score the optimiser gets is not said; the balanced accuracy.
-    measures = means(rows)
-    return Result(measures | {"score": measures["balanced_accuracy"]}, rows, dict(task.params))
-
-
 def _tune(unit: Unit, spec: "Spec", kind: ModelKind, fold: int, parallel: int) -> Steps:
     """Run the study of an outer fold; return its best point and score."""
     info = unit.info
@@ -192,14 +163,14 @@ def _tune(unit: Unit, spec: "Spec", kind: ModelKind, fold: int, parallel: int) -
     error = ""
     for start in range(0, n_trials, parallel):
         asked = [study.ask() for _ in range(min(parallel, n_trials - start))]
-        new = [trial for trial in asked if study.score_of(trial.point) is None]
-        tasks = [
-            unit.task("trial", f"{fold}/{trial.number}", trial.point, params_in_key=False)
-            for trial in new
-        ]
-        results = (
-            dict(zip([trial.number for trial in new], (yield tasks), strict=True)) if new else {}
-        )
+        tasks = {
+            trial.number: unit.task(
+                "trial", f"{fold}/{trial.number}", trial.point, params_in_key=False
+            )
+            for trial in asked
+            if study.score_of(trial.point) is None
+        }
+        results = dict(zip(tasks, (yield list(tasks.values())), strict=True)) if tasks else {}
         for trial in asked:
             result = results.get(trial.number)
             if result is None:  # a point that was tried before has the score that it had

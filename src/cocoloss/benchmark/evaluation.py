@@ -3,8 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,6 @@ from sklearn.svm import SVC
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_features
 
-from cocoloss._checks import check_integer, check_option
 from cocoloss.columns import TablePreprocessor
 from cocoloss.estimators import (
     CoCoClassifier,
@@ -25,12 +23,25 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.metrics import balanced_accuracy, dispersity, neural_collapse
 from cocoloss.tables import Fold, stratified_folds
 
-if TYPE_CHECKING:
-    from cocoloss.benchmark.models import ModelKind
-
+# Called with the number of columns that the model sees, arguments and a seed.
+Factory = Callable[[int, Mapping[str, Any], int], Any]
+# Called with a trial, the number of training rows, of columns and of classes; returns arguments.
+Space = Callable[[Any, int, int, int], dict[str, Any]]
 LEAST_PROBABILITY = 1e-15  # of a class that a model calls impossible, or has never seen
 NAN = float("nan")
 TOLERANCE = 1e-3  # in which probabilities of float32 sum to one
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """A model of the benchmark."""
+
+    make: Factory  # gives an estimator that is not fitted
+    space: Space | None = None  # None if it is not tuned
+    n_hyperparameters: int = 0  # t of the rule "10 t trials"
+    neural: bool = False  # a classifier of cocoloss, whose folds train in lockstep
+    takes_epochs: bool = False  # ``max_iter`` is the spec's number of epochs
+    whose: str = ""  # what messages call a model of the user's own; empty for ours
 
 
 def balanced_accuracy_of(classifier: Any, X: Any, y: Any) -> float:
@@ -128,7 +139,7 @@ class OnPreprocessed:
     """
 
     def __init__(
-        self, preprocessor: Any, classifier: Any, classes: NDArray[Any], whose: str = ""
+        self, preprocessor: Any, classifier: Any, classes: NDArray[Any], whose: str
     ) -> None:
         self.preprocessor, self.classifier, self.classes_ = preprocessor, classifier, classes
         self.whose = whose or "the model"  # in messages
@@ -190,7 +201,7 @@ def check_probabilities(
 
 
 def fit_folds(
-    kind: "ModelKind",
+    kind: ModelKind,
     params: Mapping[str, Any],
     X: Any,
     y: NDArray[Any],
@@ -201,12 +212,10 @@ def fit_folds(
     seeds = [seed] * len(folds) if isinstance(seed, int) else list(seed)
     try:
         if kind.neural:
-            estimator = kind.make(_num_features(X), len(np.unique(y)), params, seeds[0])
+            estimator = kind.make(_num_features(X), params, seeds[0])
             return _in_lockstep(estimator, X, y, folds, seeds)
-        return [
-            _alone(partial(_made, kind, params, own), X, y, fold, kind.whose)
-            for fold, own in zip(folds, seeds, strict=True)
-        ]
+        pairs = zip(folds, seeds, strict=True)
+        return [_alone(kind, params, own, X, y, fold) for fold, own in pairs]
     except Exception as error:
         if not kind.whose or isinstance(error, CoCoError):
             raise
@@ -214,7 +223,7 @@ def fit_folds(
 
 
 def evaluate_folds(
-    kind: "ModelKind",
+    kind: ModelKind,
     params: Mapping[str, Any],
     X: Any,
     y: NDArray[Any],
@@ -270,34 +279,35 @@ def _in_lockstep(
     return fitted
 
 
-def _made(
-    kind: "ModelKind", params: Mapping[str, Any], seed: int, n_features: int, n_classes: int
-) -> Any:
-    return kind.make(n_features, n_classes, params, seed)
-
-
 def _alone(
-    make: Callable[[int, int], Any], X: Any, y: NDArray[Any], fold: Fold, whose: str = ""
+    kind: ModelKind, params: Mapping[str, Any], seed: int, X: Any, y: NDArray[Any], fold: Fold
 ) -> Fitted:
-    """Fit what is made for so many columns and classes on the training rows of a fold."""
     started = time.perf_counter()
     rows = _safe_indexing(X, fold.train)
     classes, labels = np.unique(y[fold.train], return_inverse=True)
     preprocessor = TablePreprocessor().fit(rows)
     inputs = preprocessor.transform(rows)
-    model = make(inputs.shape[1], len(classes))
+    model = kind.make(inputs.shape[1], params, seed)
     model.fit(inputs, labels)
-    joined = OnPreprocessed(preprocessor, model, classes, whose)
+    joined = OnPreprocessed(preprocessor, model, classes, kind.whose)
     return Fitted(joined, time.perf_counter() - started)
 
 
-def _peer(model: str, class_weight: str | None, seed: int, *_size: int) -> Any:
-    if model == "rf":
-        return RandomForestClassifier(500, class_weight=class_weight, random_state=seed, n_jobs=-1)
-    return SVC(C=10, class_weight=class_weight, decision_function_shape="ovr")
+def _network(make: Callable[..., Any]) -> ModelKind:
+    return ModelKind(lambda _, params, seed: make(random_state=seed, **params), neural=True)
 
 
-NETWORKS = {"coco": CoCoClassifier, "dr": DotRegressionClassifier, "ce": CrossEntropyClassifier}
+def _forest(_n_features: int, params: Mapping[str, Any], seed: int) -> Any:
+    return RandomForestClassifier(500, random_state=seed, n_jobs=-1, **params)
+
+
+EVALUATED = {
+    "coco": _network(CoCoClassifier),
+    "dr": _network(DotRegressionClassifier),
+    "ce": _network(CrossEntropyClassifier),
+    "rf": ModelKind(_forest),
+    "ksvm": ModelKind(lambda _, params, _seed: SVC(C=10, **params)),
+}
 NAMES = {
     "coco": "CoCo",
     "dr": "dot regression",
@@ -345,28 +355,19 @@ def evaluate_models(
     Networks train all folds in lockstep. With "uniform" priors the peers weigh the classes alike
     as well; with "empirical" ones nobody does. ``on_model`` is told each name before its turn.
     """
-    for model in models:
-        check_option(model, "model", NAMES)
-    check_option(priors, "priors", ("uniform", "empirical"))
-    check_integer(n_folds, "n_folds", minimum=2)
     y = np.asarray(y)
     folds = _folds(y, n_folds, seed)
     evaluations = []
     for model in models:
         if on_model is not None:
             on_model(model)
-        if model in NETWORKS:
-            options: dict[str, Any] = {"priors": priors, "random_state": seed}
-            options |= network_options or {}
+        # What the priors ask of our models, class weights ask of a peer.
+        params: dict[str, Any] = {"class_weight": "balanced" if priors == "uniform" else None}
+        if EVALUATED[model].neural:
             from cocoloss.estimators import jobs  # noqa: F401, PLC0415 - torch, before the clock
 
-            estimator = NETWORKS[model](**options)
-            fitted = _in_lockstep(estimator, X, y, folds, [options["random_state"]] * len(folds))
-        else:
-            # What the priors ask of our models, class weights ask of a peer.
-            weights = "balanced" if priors == "uniform" else None
-            make = partial(_peer, model, weights, seed)
-            fitted = [_alone(make, X, y, fold) for fold in folds]
+            params = {"priors": priors, **(network_options or {})}
+        fitted = fit_folds(EVALUATED[model], params, X, y, folds, seed)
         pairs = zip(fitted, folds, strict=True)
         rows = [_all_measures(one.classifier, X, y, fold.test) for one, fold in pairs]
         values = {name: np.array([row[name] for row in rows]) for name in MEASURES}

@@ -53,14 +53,18 @@ EMPTY: Mapping[str, Any] = {  # of lines that are no tasks
     "current": True,
 }
 Reader = Callable[[dict[str, Any]], dict[str, Any]]  # of a line
-STATUSES = {  # of lines that are no tasks
-    UNIT: (OPEN, OK, FAILED),
-    START: ("running", "finished", "stopped", "broken"),
-}
+STATUSES = {UNIT: (OPEN, OK, FAILED), START: ("running", "finished", "stopped", "broken")}
 OF_LINE = (  # columns that hold a text in every line
     *("key", "spec_hash", "experiment", "dataset", "fingerprint", "model", "stage", "part"),
     *("status", "error", "traceback", "environment"),
 )
+OF_START = {  # what a run has -> the column of its line
+    **{name: name for name in ("spec_hash", "environment")},
+    "id": "part",
+    "spec": "params",
+    "state": "status",
+    "seen_at": "finished_at",
+}
 OF_UNIT = ("key", "spec_hash", "experiment", "dataset", "fingerprint", "model", "status", "error")
 
 
@@ -87,23 +91,15 @@ class _StoreSource:
         return [Placed(r, self.places.get(r["environment"], NOWHERE)) for r in self.store.runs()]
 
 
-def task_table(store: Store) -> "pd.DataFrame":
-    """Return one line per task with everything that the store knows of it, sorted by key."""
-    return _table(itertools.starmap(_line, _StoreSource(store).tasks()))
-
-
 def whole_table(store: Store) -> "pd.DataFrame":
     """Return one line per task, per unit and per start of a driver, sorted by key."""
+    import pandas as pd  # noqa: PLC0415 - heavy
+
     # Tasks are read last: a driver may be at work, and a unit that has ended has all its results.
     source = _StoreSource(store)
     starts = [_line(_of_start(run), place) for run, place in source.starts()]
     planned = [_line(_of_unit(unit), NOWHERE) for unit in source.units()]
-    return _table([*starts, *planned, *itertools.starmap(_line, _StoreSource(store).tasks())])
-
-
-def _table(lines: Iterable[dict[str, Any]]) -> "pd.DataFrame":
-    import pandas as pd  # noqa: PLC0415 - heavy
-
+    lines = [*starts, *planned, *itertools.starmap(_line, _StoreSource(store).tasks())]
     return pd.DataFrame(sorted(lines, key=lambda line: line["key"]), columns=[*ALL_COLUMNS])
 
 
@@ -119,22 +115,14 @@ def _of_unit(unit: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_start(run: Mapping[str, Any]) -> dict[str, Any]:
+    started = run["started_at"].isoformat()
     return {
         **EMPTY,
+        **{column: run[name] for name, column in OF_START.items()},
         "key": f"{START}/{run['id']}",
-        "spec_hash": run["spec_hash"],
         "experiment": run["spec"]["kind"],
         "stage": START,
-        "part": run["id"],
-        "status": run["state"],
-        "params": run["spec"],
-        "extra": {
-            "name": run["name"],
-            "started_at": run["started_at"].isoformat(),
-            "progress": run["progress"],
-        },
-        "environment": run["environment"],
-        "finished_at": run["seen_at"],
+        "extra": {"name": run["name"], "started_at": started, "progress": run["progress"]},
     }
 
 
@@ -219,15 +207,10 @@ def _unit_row(line: dict[str, Any]) -> dict[str, Any]:
 def _start_row(line: dict[str, Any]) -> dict[str, Any]:
     extra = line["extra"]
     return {
-        "id": line["part"],
-        "name": extra["name"],
-        "spec_hash": line["spec_hash"],
-        "spec": line["params"],
-        "environment": line["environment"],
-        "state": line["status"],
+        **{name: line[column] for name, column in OF_START.items()},
+        **{name: extra[name] for name in ("name", "progress")},
         "started_at": datetime.fromisoformat(extra["started_at"]),
         "seen_at": _time(line["finished_at"]),
-        "progress": extra["progress"],
     }
 
 
@@ -342,6 +325,10 @@ def merge_into(
 ) -> list[Merged]:
     """Take the results of other stores, or of files of tasks, into a store: of all, or of none.
 
+    What is in both stays as it is, but for failures of which the other knows a result. A model
+    that both have finished on a table keeps the folds that it has here; those of the other are
+    kept as results that are not current.
+
     Parameters
     ----------
     into : str or path
@@ -359,6 +346,14 @@ def merge_into(
     CoCoError
         If one of the sources cannot be read. Nothing is written then.
     """
+
+    def write(connection: sa.Connection) -> list[Merged]:
+        sizes = [_size(connection)]
+        for source in opened:
+            _take(store, connection, source)
+            sizes.append(_size(connection))
+        return [Merged(*pair) for pair in itertools.pairwise(sizes)]
+
     with ExitStack() as stack:
         opened = [stack.enter_context(_opened(source)) for source in sources]
         where = os.fspath(into)
@@ -366,18 +361,7 @@ def merge_into(
             where = os.fspath(stack.enter_context(write_whole(where)))
         store = stack.enter_context(Store(where))
         store.name = store.database.name = os.fspath(into)  # in messages, though it is aside yet
-        return _merge_all(store, opened)
-
-
-def merge(store: Store, source: str | os.PathLike[str]) -> Merged:
-    """Take the results of another store, or of a file of tasks, into a store: all, or none.
-
-    What is in both stays as it is, but for failures of which the other knows a result. A model
-    that both have finished on a table keeps the folds that it has here; those of the other are
-    kept as results that are not current.
-    """
-    with _opened(source) as opened:
-        return _merge_all(store, [opened])[0]
+        return store.database.writing(write)
 
 
 def take_rows(store: Store, pairs: Iterable[tuple[dict[str, Any], Environment]]) -> None:
@@ -386,27 +370,13 @@ def take_rows(store: Store, pairs: Iterable[tuple[dict[str, Any], Environment]])
         store.database.writing(partial(_put, store, some))
 
 
-_Source = TaskFile | _StoreSource
-
-
 @contextmanager
-def _opened(source: str | os.PathLike[str]) -> Iterator[_Source]:
+def _opened(source: str | os.PathLike[str]) -> Iterator[TaskFile | _StoreSource]:
     if Path(os.fspath(source)).suffix in (".csv", ".parquet"):
         yield TaskFile(os.fspath(source))
         return
     with Store(source, create=False) as store:
         yield _StoreSource(store)
-
-
-def _merge_all(store: Store, sources: Sequence[_Source]) -> list[Merged]:
-    def write(connection: sa.Connection) -> list[Merged]:
-        sizes = [_size(connection)]
-        for source in sources:
-            _take(store, connection, source)
-            sizes.append(_size(connection))
-        return [Merged(*pair) for pair in itertools.pairwise(sizes)]
-
-    return store.database.writing(write)
 
 
 def _put(
@@ -421,7 +391,7 @@ def _put(
     connection.execute(statement, [row for row, _ in some])
 
 
-def _take(store: Store, connection: sa.Connection, source: _Source) -> None:
+def _take(store: Store, connection: sa.Connection, source: TaskFile | _StoreSource) -> None:
     ours = {_name(unit): unit for unit in planned_units(connection)}
     both: dict[Name, tuple[Stages, Stages]] = {}  # current results of units that are here too
 

@@ -9,7 +9,6 @@ import importlib
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -17,10 +16,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
+from cocoloss.benchmark.evaluation import ModelKind, Space
 from cocoloss.benchmark.experiments import import_from_here_too
 from cocoloss.benchmark.spec import what_there_is
 from cocoloss.benchmark.study import (
-    Space,
     load_optuna,
     suggest_boosting,
     suggest_forest,
@@ -28,27 +27,9 @@ from cocoloss.benchmark.study import (
     suggest_svm,
 )
 from cocoloss.estimators import CoCoClassifier
-from cocoloss.estimators.base import BaseNetworkClassifier
-from cocoloss.estimators.classifiers import ObjectiveClassifier
+from cocoloss.estimators.classifiers import BaseNetworkClassifier, ObjectiveClassifier
 from cocoloss.estimators.objective import CoCo, CrossEntropy, DotRegression, Objective
 from cocoloss.exceptions import CoCoError
-
-Factory = Callable[[int, int, Mapping[str, Any], int], Any]
-"""Called with the number of columns that the model sees, of classes, arguments and a seed."""
-
-
-@dataclass(frozen=True)
-class ModelKind:
-    """A model of the benchmark."""
-
-    make: Factory  # gives an estimator that is not fitted
-    space: Space | None = None  # None if it is not tuned
-    n_hyperparameters: int = 0  # t of the rule "10 t trials"
-    neural: bool = False  # a classifier of cocoloss, whose folds train in lockstep
-    takes_epochs: bool = False  # ``max_iter`` is the spec's number of epochs
-    weighted: bool = False  # counts classes alike
-    whose: str = ""  # what messages call a model of the user's own; empty for ours
-
 
 SAMPLES = 20  # random points by which hyperparameters are counted
 SIZE = (500, 10, 3)  # rows, columns and classes that the space is shown to count them
@@ -60,15 +41,20 @@ def own_model(name: str, place: str) -> ModelKind:
     The factory is called with the arguments that the search space gives, and returns a classifier
     with ``fit`` and ``predict``; a class will do. The search space is a function
     ``search_space(trial, n_samples, n_features, n_classes)`` that returns a dict: an attribute of
-    the factory, or of its module. Without one the model is not tuned. The number of
-    hyperparameters is counted, unless ``search_space.n_hyperparameters`` says it.
+    the factory, or of its module. Without one the model is not tuned.
     """
     where = f"model {name!r} ({place})"
     module_name, _, path = place.partition(":")
     if not (module_name and path):
         raise CoCoError(f"{where} must have the form package.module:factory")
-    module = _import(module_name, where)
-    factory = module
+    import_from_here_too()
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise CoCoError(
+            f"{where}: there is no module {error.name!r}; install it, or start where it lies"
+        ) from error
+    factory: Any = module
     for part in path.split("."):
         if not hasattr(factory, part):
             raise CoCoError(f"{where}: {module_name} has no {path!r}; check the spelling")
@@ -80,32 +66,21 @@ def own_model(name: str, place: str) -> ModelKind:
             f"{type(example).__name__}"
         )
     space = getattr(factory, "search_space", None) or getattr(module, "search_space", None)
-    return ModelKind(
-        partial(_make, factory, where),
-        space,
-        0 if space is None else _count_hyperparameters(space, where),
-        neural=isinstance(example, BaseNetworkClassifier),
-        whose=where,
-    )
-
-
-def _import(name: str, where: str) -> Any:
-    import_from_here_too()
     try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
+        n_hyperparameters = 0 if space is None else len(_drawn_names(space))
+    except CoCoError:
+        raise
+    except Exception as error:
         raise CoCoError(
-            f"{where}: there is no module {error.name!r}; install it, or start where it lies"
+            f"{where}: its search_space failed: {type(error).__name__}: {error}"
         ) from error
+    neural = isinstance(example, BaseNetworkClassifier)
+    make = partial(_make, factory, where)
+    return ModelKind(make, space, n_hyperparameters, neural=neural, whose=where)
 
 
 def _make(
-    factory: Callable[..., Any],
-    where: str,
-    n_features: int,  # noqa: ARG001 - every factory of a kind is called alike
-    n_classes: int,  # noqa: ARG001
-    params: Mapping[str, Any],
-    seed: int,
+    factory: Callable[..., Any], where: str, _n_features: int, params: Mapping[str, Any], seed: int
 ) -> Any:
     model = _call(factory, params, where)
     if hasattr(model, "get_params"):
@@ -124,23 +99,9 @@ def _call(factory: Callable[..., Any], params: Mapping[str, Any], where: str) ->
         raise CoCoError(f"{where} could not be made: {type(error).__name__}: {error}") from error
 
 
-def _count_hyperparameters(space: Space, where: str) -> int:
-    """Return how many numbers a space draws, counting those that it draws only sometimes."""
-    stated = getattr(space, "n_hyperparameters", None)
-    if stated is not None:
-        return int(stated)
-    try:
-        return len(_drawn_names(space))
-    except CoCoError:
-        raise
-    except Exception as error:
-        raise CoCoError(
-            f"{where}: its search_space failed: {type(error).__name__}: {error}"
-        ) from error
-
-
 @lru_cache  # asked for in every task
 def _drawn_names(space: Space) -> set[str]:
+    """Return what a space draws, and what it draws only sometimes."""
     optuna = load_optuna()
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     drawn: set[str] = set()
@@ -169,8 +130,7 @@ _printed_balanced = _shuffled(balance="balanced", reduction="sum")
 def _network(
     objective: Objective,
     fixed: Mapping[str, Any],
-    n_features: int,  # noqa: ARG001 - every factory is called alike
-    n_classes: int,  # noqa: ARG001
+    _n_features: int,
     params: Mapping[str, Any],
     seed: int,
 ) -> Any:
@@ -187,16 +147,8 @@ def _network(
     return ObjectiveClassifier(objective=objective, **paper | dict(fixed) | dict(params))
 
 
-def _untuned_coco(n_features: int, n_classes: int, params: Mapping[str, Any], seed: int) -> Any:  # noqa: ARG001
-    return CoCoClassifier(random_state=seed)
-
-
 def _kernel_svm(
-    class_weight: str | None,
-    n_features: int,
-    n_classes: int,  # noqa: ARG001
-    params: Mapping[str, Any],
-    seed: int,  # noqa: ARG001 - it draws nothing
+    class_weight: str | None, n_features: int, params: Mapping[str, Any], _seed: int
 ) -> Any:
     # NOTE[PAPER]: d in the bounds of the kernel width is the number of columns that the SVM sees,
     # which is that of the table unless categories make more columns of it.
@@ -205,13 +157,7 @@ def _kernel_svm(
     return OneVsRestClassifier(svm)
 
 
-def _forest(
-    class_weight: str | None,
-    n_features: int,
-    n_classes: int,  # noqa: ARG001
-    params: Mapping[str, Any],
-    seed: int,
-) -> Any:
+def _forest(class_weight: str | None, n_features: int, params: Mapping[str, Any], seed: int) -> Any:
     # NOTE[PAPER]: trees vote with their class shares, as scikit-learn's do; the paper counts the
     # trees that prefer a class. Trees are grown until their leaves are pure, where both agree.
     at_a_split: int | str = "sqrt"
@@ -223,18 +169,14 @@ def _forest(
 
 
 def _boosting(
-    class_weight: str | None,
-    n_features: int,  # noqa: ARG001
-    n_classes: int,  # noqa: ARG001
-    params: Mapping[str, Any],
-    seed: int,
+    class_weight: str | None, _n_features: int, params: Mapping[str, Any], seed: int
 ) -> Any:
     return HistGradientBoostingClassifier(
         class_weight=class_weight, early_stopping=False, random_state=seed, **params
     )
 
 
-def _tuned_network(objective: Objective, *, weighted: bool = False, **fixed: Any) -> ModelKind:
+def _tuned_network(objective: Objective, **fixed: Any) -> ModelKind:
     embedding = not objective.logits  # for cross-entropy it would add a layer
     # NOTE[PAPER]: t counts the printed items, so dropout is one of them, whatever it takes to say
     # whether, where and how much; q makes one more.
@@ -244,12 +186,11 @@ def _tuned_network(objective: Objective, *, weighted: bool = False, **fixed: Any
         7 if embedding else 6,
         neural=True,
         takes_epochs=True,
-        weighted=weighted,
     )
 
 
 def _peer(make: Callable[..., Any], space: Space, t: int, class_weight: str | None) -> ModelKind:
-    return ModelKind(partial(make, class_weight), space, t, weighted=class_weight is not None)
+    return ModelKind(partial(make, class_weight), space, t)
 
 
 # NOTE[PAPER]: the rules of prediction as printed: class shares as priors of the Gaussians (with our
@@ -257,7 +198,7 @@ def _peer(make: Callable[..., Any], space: Space, t: int, class_weight: str | No
 # with -w are not in the paper: they count classes alike, as balanced accuracy does.
 MODELS: dict[str, ModelKind] = {
     "coco": _tuned_network(_shuffled(), priors="empirical"),
-    "coco-w": _tuned_network(_shuffled(), priors="uniform", weighted=True),
+    "coco-w": _tuned_network(_shuffled(), priors="uniform"),
     "coco-plain": _tuned_network(_shuffled(balance="coco"), priors="empirical"),
     "coco-balanced": _tuned_network(_shuffled(balance="balanced"), priors="empirical"),
     "coco-balanced-printed": _tuned_network(_printed_balanced, priors="empirical"),
@@ -267,20 +208,18 @@ MODELS: dict[str, ModelKind] = {
     # a loss of zero is the vertex itself.
     "dr": _tuned_network(DotRegression(), priors="empirical"),
     "dr-sphere": _tuned_network(DotRegression(), priors="empirical", normalize=True),
-    "dr-w": _tuned_network(
-        DotRegression(), priors="uniform", class_weight="balanced", weighted=True
-    ),
+    "dr-w": _tuned_network(DotRegression(), priors="uniform", class_weight="balanced"),
     "ce": _tuned_network(CrossEntropy(), priors="empirical"),
-    "ce-w": _tuned_network(
-        CrossEntropy(), priors="uniform", class_weight="balanced", weighted=True
-    ),
+    "ce-w": _tuned_network(CrossEntropy(), priors="uniform", class_weight="balanced"),
     "ksvm": _peer(_kernel_svm, suggest_svm, 2, None),
     "ksvm-w": _peer(_kernel_svm, suggest_svm, 2, "balanced"),
     "rf": _peer(_forest, suggest_forest, 1, None),
     "rf-w": _peer(_forest, suggest_forest, 1, "balanced"),
     "hgb": _peer(_boosting, suggest_boosting, 4, None),
     "hgb-w": _peer(_boosting, suggest_boosting, 4, "balanced"),
-    "coco-default": ModelKind(_untuned_coco, neural=True, weighted=True),
+    "coco-default": ModelKind(
+        lambda _, _params, seed: CoCoClassifier(random_state=seed), neural=True
+    ),
 }
 TEMPERED = re.compile(r"coco-s(\d+(?:\.\d+)?)")  # coco-s0.25 weighs rows by pi^-0.25
 

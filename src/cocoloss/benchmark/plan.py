@@ -88,7 +88,15 @@ class Tables:
                 f"{name}: {table.n_rows} rows cannot be split into folds.outer = {folds.outer}"
                 f"{within}; ask for fewer folds, or leave the table out"
             )
-        info = describe(table)
+        info = TableInfo(
+            table.name,
+            table.n_rows,
+            table.n_features,
+            table.n_classes,
+            table.fingerprint,
+            table.class_ratio,
+            len(table.categorical) / max(table.n_features, 1),
+        )
         known = self._infos.setdefault(name, info)
         if known.fingerprint != info.fingerprint:
             raise CoCoError(f"table {name!r} has changed since the benchmark began; start again")
@@ -111,19 +119,6 @@ def rows_needed(spec: Spec) -> int:
     if tuned and "inner" in used:  # of n rows the largest test part has ceil(n / outer)
         return max(outer, -(-inner * outer // (outer - 1)))
     return outer if used else 0
-
-
-def describe(table: "Table") -> TableInfo:
-    """Return what a plan and a report need to know of a table."""
-    return TableInfo(
-        table.name,
-        table.n_rows,
-        table.n_features,
-        table.n_classes,
-        table.fingerprint,
-        table.class_ratio,
-        len(table.categorical) / max(table.n_features, 1),
-    )
 
 
 def resolved(source: str, folder: Path) -> str:

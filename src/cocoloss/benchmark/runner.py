@@ -47,9 +47,8 @@ class Progress:
             self.total += unit.tasks
             self.done += known
             self._remaining[unit.key] = unit.tasks - known
-            self._left[unit.model] = self._left.get(unit.model, 0.0) + (
-                unit.seconds * (1 - known / max(unit.tasks, 1))
-            )
+            left = unit.seconds * (1 - known / max(unit.tasks, 1))
+            self._left[unit.model] = self._left.get(unit.model, 0.0) + left
 
     def task_ended(self, unit: Unit, task: Task, finished: Finished) -> None:  # noqa: ARG002
         """Count a task, and learn from its time."""
@@ -81,11 +80,8 @@ class Progress:
 
     def seconds_left(self) -> float:
         """Return how long the rest will take, by what tasks of each model took so far."""
-        whole = sum(
-            seconds * self._pace.ratio(model)
-            for model, seconds in self._left.items()
-            if seconds > 0
-        )
+        left = {model: seconds for model, seconds in self._left.items() if seconds > 0}
+        whole = sum(seconds * self._pace.ratio(model) for model, seconds in left.items())
         return whole / max(self.n_workers, 1)
 
     def close(self) -> None:
@@ -127,22 +123,20 @@ class Runner:
 
     def __init__(
         self,
-        spec: Spec,
-        units: Sequence[Unit],
+        plan: Plan,
         tables: Tables,
         store: Store,
         progress: Progress,
         *,
         retry_failed: bool = False,
-        left_out: Mapping[str, str] | None = None,
     ) -> None:
-        self.spec, self.store, self.progress = spec, store, progress
+        self.spec, self.store, self.progress = plan.spec, store, progress
         self.tables, self.retry_failed = tables, retry_failed
-        self.planned = list(units)
+        self.planned = list(plan.units)
         self.run_id = secrets.token_hex(6)
-        self.summary = Summary(left_out=left_out or {})
-        self._experiment = experiment_of(spec)
-        self._hash = spec.hash
+        self.summary = Summary(left_out=plan.left_out)
+        self._experiment = experiment_of(plan.spec)
+        self._hash = plan.spec.hash
         self._active: list[_Active] = []
         self._ready: deque[tuple[_Active, Task]] = deque()
         self._flying: dict[str, tuple[_Active, Task]] = {}
@@ -220,11 +214,9 @@ class Runner:
                 tasks = next(active.steps) if answers is None else active.steps.send(answers)
             except StopIteration:
                 return self._end(active)
-            except CoCoError as error:
-                active.failed = active.failed or storable(str(error))
-                return self._end(active)
             except Exception as error:  # noqa: BLE001 - one experiment's slip stops no other
-                active.failed = active.failed or one_line(error)
+                ours = isinstance(error, CoCoError)
+                active.failed = active.failed or (storable(str(error)) if ours else one_line(error))
                 return self._end(active)
             active.tasks, active.answers = tasks, self._known(active, tasks)
             active.keys.update(task.key for task in tasks)
@@ -310,15 +302,8 @@ class Session:
         ``workers`` are processes of this machine: one per core if left out, 0 is this process.
         ``scheduler`` is the address of a Dask scheduler to use instead.
         """
-        runner = Runner(
-            self.plan.spec,
-            self.plan.units,
-            self.tables,
-            self.store,
-            progress or Progress(),
-            retry_failed=retry_failed,
-            left_out=self.plan.left_out,
-        )
+        progress = progress or Progress()
+        runner = Runner(self.plan, self.tables, self.store, progress, retry_failed=retry_failed)
         states = self.store.unit_states(self.plan.spec.hash)
         ended = {OK} if retry_failed else {OK, FAILED}
         if all(states.get(unit.key) in ended for unit in self.plan.units):
@@ -405,10 +390,7 @@ def default_workers() -> int:
 
 
 def own_files(spec: Spec) -> list[str]:
-    """Return the files of the user's own models that lie in the current folder.
-
-    Workers elsewhere have installed packages, but not these.
-    """
+    """Return the files of own models in the current folder, which workers elsewhere lack."""
     modules = {place.partition(":")[0] for place in spec.models.own.values()}
     files = [Path(f"{module}.py").resolve() for module in modules if "." not in module]
     return sorted(str(file) for file in files if file.is_file())

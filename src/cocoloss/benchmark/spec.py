@@ -7,7 +7,7 @@ of checks; what the file says that no check knows is refused, with the key that 
 import math
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Real
@@ -145,44 +145,13 @@ def what_there_is(name: str, known: Collection[str]) -> str:
 
 
 def chosen_options(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all options of an experiment: what was given, and defaults for the others.
+    """Return all options of an experiment, defaults for those not given; refuse unknown names.
 
-    Raises
-    ------
-    CoCoError
-        If a name is unknown.
-
-    Examples
-    --------
     >>> chosen_options({"epochs": [5]}, {"epochs": [50], "batch_size": 128})
     {'epochs': [5], 'batch_size': 128}
     """
     refuse_unknown(options, defaults, "options.")
     return {**defaults, **options}
-
-
-def check_counts(chosen: Mapping[str, Any], name: str, *, minimum: int) -> None:
-    """Refuse an option that is no list of whole numbers, or one below a minimum."""
-    counts = chosen[name]
-    if not isinstance(counts, list | tuple) or not counts:
-        raise CoCoError(f"options.{name} must be a list of numbers, not {counts!r}")
-    for count in counts:
-        check_integer(count, f"each of options.{name}", minimum=minimum)
-
-
-def check_whole(chosen: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Refuse options that are no whole numbers from 1 on."""
-    for name in names:
-        check_integer(chosen[name], f"options.{name}", minimum=1)
-
-
-def check_rate(chosen: Mapping[str, Any], name: str, *, positive: bool) -> None:
-    """Refuse an option that is no number, or below zero, or zero if it must be positive."""
-    rate = chosen[name]
-    is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
-    if not is_number or not (rate > 0 if positive else rate >= 0):
-        kind = "a positive number" if positive else "a number that is not negative"
-        raise CoCoError(f"options.{name} must be {kind}, not {rate!r}")
 
 
 MODES = ("first", "each")
@@ -213,7 +182,7 @@ class Folds:
 class Models:
     """Which models by name; ``own`` says where the user's own are made."""
 
-    names: tuple[str, ...]
+    names: tuple[str, ...] = ()
     own: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -247,25 +216,6 @@ class Limits:
 class Spec:
     """A benchmark.
 
-    Attributes
-    ----------
-    name : str
-        What reports call it.
-    kind : str
-        Of experiment, as :func:`cocoloss.benchmark.experiments.load_experiment` has it.
-    deviations : tuple of str
-        In words, what differs from the paper.
-    data, folds, models, tuning, training, limits
-        The sections.
-    options : dict
-        What only this kind of experiment knows.
-    folder : Path
-        Where paths of the source begin: that of the file.
-    where : str
-        What messages call it: the name of the file.
-    experiments : tuple of Path
-        Folders in which an experiment of the user's own is looked for.
-
     Examples
     --------
     >>> spec = Spec.from_dict({
@@ -284,19 +234,19 @@ class Spec:
     True
     """
 
-    name: str
-    kind: str
+    name: str  # what reports call it
+    kind: str  # of experiment, as cocoloss.benchmark.experiments.load_experiment has it
     data: Data
     models: Models
-    deviations: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()  # in words, what differs from the paper
     folds: Folds = field(default_factory=Folds)
     tuning: Tuning = field(default_factory=Tuning)
     training: Training = field(default_factory=Training)
     limits: Limits = field(default_factory=Limits)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    folder: Path = field(default_factory=Path, compare=False)
-    where: str = field(default="spec", compare=False)
-    experiments: tuple[Path, ...] = field(default=(), compare=False)
+    options: Mapping[str, Any] = field(default_factory=dict)  # that only this kind knows
+    folder: Path = field(default_factory=Path, compare=False)  # where paths of the source begin
+    where: str = field(default="spec", compare=False)  # what messages call it
+    experiments: tuple[Path, ...] = field(default=(), compare=False)  # folders to look for it in
 
     @classmethod
     def from_dict(
@@ -309,10 +259,7 @@ class Spec:
     ) -> "Spec":
         """Return the benchmark that a mapping describes.
 
-        Raises
-        ------
-        CoCoError
-            If a key is unknown, missing or wrong; the message begins with ``where`` and the key.
+        What is unknown, missing or wrong is a CoCoError that begins with ``where`` and the key.
         """
         try:
             read = _read(cls, content, folder or Path())
@@ -445,7 +392,7 @@ def _read(cls: type[Spec], content: Mapping[str, Any], folder: Path) -> Spec:
         refuse_unknown(given, list(checks), f"{name}.")
         _refuse_missing(given, name)
         values = {key: checks[key](value, f"{name}.{key}") for key, value in given.items()}
-        found[name] = section(**{"names": ()} | values) if section is Models else section(**values)
+        found[name] = section(**values)
     own = found["models"].own  # run too, without their being named twice
     found["models"] = Models(tuple(dict.fromkeys([*found["models"].names, *own])), own)
     if not found["models"].names:

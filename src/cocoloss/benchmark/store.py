@@ -230,7 +230,12 @@ class Database:
     def _open(self, create: bool) -> None:
         if create:
             if self.is_file and Path(str(self.url.database)).exists():
-                self._refuse_foreign_file()
+                looking = self._engine(read_only=True)  # before anything is written to it
+                try:
+                    with self._explained(), looking.connect() as connection:
+                        _refuse_foreign(self.name, sa.inspect(connection).get_table_names())
+                finally:
+                    looking.dispose()
             self.writing(self._make_tables)
         try:
             version = self.reading(_schema_version)
@@ -248,15 +253,6 @@ class Database:
                 f"{self.name} was written by another version of cocoloss (form {version} of its "
                 f"tables, here {SCHEMA_VERSION}); use that version, or a new store"
             )
-
-    def _refuse_foreign_file(self) -> None:
-        """Refuse the database of another program before anything is written to it."""
-        looking = self._engine(read_only=True)
-        try:
-            with self._explained(), looking.connect() as connection:
-                _refuse_foreign(self.name, sa.inspect(connection).get_table_names())
-        finally:
-            looking.dispose()
 
     def _make_tables(self, connection: sa.Connection) -> None:
         if not self.is_file:
@@ -563,30 +559,18 @@ class Store:
     ) -> Iterator[dict[str, Any]]:
         """Give rows of results, in the order of dataset, model, stage and key.
 
-        Parameters
-        ----------
-        spec_hash : str, optional
-            Of one spec, and only what is current. Without, everything.
-        tuning : bool, default=True
-            The trials too, which are most of it.
-        failed_only : bool, default=False
-            Only what failed or took too long.
-        columns : list of str, optional
-            These only.
+        With ``spec_hash`` those of one spec, and only what is current; else everything. Without
+        ``tuning`` no trials, which are most of it. ``failed_only`` is what failed or took too long.
         """
-        wanted = [results.c[name] for name in columns or COLUMNS]
-        query = sa.select(*wanted)
-        if spec_hash is not None:
-            query = query.where(*_current(spec_hash))
+        query = sa.select(*(results.c[name] for name in columns or COLUMNS))
+        of_spec = () if spec_hash is None else _current(spec_hash)
+        query = query.where(*of_spec)
         if failed_only:
             query = query.where(results.c.status != OK)
         with self.database.streaming() as connection:
-            if not tuning:
-                stages = sa.select(results.c.stage).distinct()
-                if spec_hash is not None:
-                    stages = stages.where(*_current(spec_hash))
-                others = [name for name in connection.scalars(stages) if name != TUNING]
-                query = query.where(results.c.stage.in_(others))
+            if not tuning:  # an index knows the stages: quicker than to look at every row
+                stages = connection.scalars(sa.select(results.c.stage).distinct().where(*of_spec))
+                query = query.where(results.c.stage.in_([s for s in stages if s != TUNING]))
             order = [results.c[name] for name in ("dataset", "model", "stage", "key")]
             streamed = connection.execution_options(yield_per=1000).execute(query.order_by(*order))
             yield from map(dict, streamed.mappings())
@@ -614,6 +598,11 @@ class Store:
         ]
 
         def write(connection: sa.Connection) -> None:
+            known = {(u["dataset"], u["model"]): u for u in planned_units(connection, spec_hash)}
+            for row in rows:
+                before = known.get((row["dataset"], row["model"]), row)
+                if before["key"] != row["key"]:
+                    mark_current(connection, (spec_hash, row["dataset"], row["model"]), ())
             statement = self.database.insert(units)
             new = statement.excluded
             change: dict[str, Any] = {
@@ -621,11 +610,9 @@ class Store:
             }
             for name in ("status", "error"):
                 change[name] = sa.case((units.c.key == new.key, units.c[name]), else_=new[name])
+            opened = statement.on_conflict_do_update(index_elements=UNIT_NAME, set_=change)
             if rows:
-                self._outdate(connection, rows, spec_hash)
-                connection.execute(
-                    statement.on_conflict_do_update(index_elements=UNIT_NAME, set_=change), rows
-                )
+                connection.execute(opened, rows)
             for some in batches(unit.key for unit in planned) if retry_failed else ():
                 failed = sa.and_(units.c.key.in_(some), units.c.status == FAILED)
                 connection.execute(sa.update(units).where(failed).values(status=OPEN, error=""))
@@ -654,17 +641,6 @@ class Store:
             mark_current(connection, (spec_hash, unit.dataset, unit.model), keys)
 
         self.database.writing(write)
-
-    def _outdate(
-        self, connection: sa.Connection, rows: list[dict[str, Any]], spec_hash: str
-    ) -> None:
-        """Mark what changed units found before."""
-        query = sa.select(units.c.dataset, units.c.model, units.c.key)
-        known = connection.execute(query.where(units.c.spec_hash == spec_hash))
-        keys = {(dataset, model): key for dataset, model, key in known}
-        for row in rows:
-            if keys.get((row["dataset"], row["model"]), row["key"]) != row["key"]:
-                mark_current(connection, tuple(row[name] for name in UNIT_NAME), ())
 
     def begin_run(
         self,

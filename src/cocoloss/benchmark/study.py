@@ -26,14 +26,10 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.tables import stratified_folds
 
 if TYPE_CHECKING:
-    from cocoloss.estimators.base import BaseNetworkClassifier
+    from cocoloss.estimators.classifiers import BaseNetworkClassifier
 
-Space = Callable[[Any, int, int, int], dict[str, Any]]
-"""Called with a trial, the number of training rows, of columns and of classes."""
-TrialSpace = Callable[[Any], dict[str, Any]]
-"""The same for one table: called with a trial only."""
-Point = dict[str, Any]
-"""What Optuna calls the parameters of a trial: plain numbers by name."""
+TrialSpace = Callable[[Any], dict[str, Any]]  # a space of one table, called with a trial only
+Point = dict[str, Any]  # what Optuna calls the parameters of a trial: plain numbers by name
 
 
 @dataclass(frozen=True)
@@ -72,10 +68,6 @@ class Study:
 
         ``point`` is another one than was asked for if the score was found in a store.
         """
-        if number not in self._asked:
-            raise CoCoError(
-                f"trial {number} of study {self.name!r} was not asked for, or told twice"
-            )
         del self._asked[number]
         finite = score is not None and math.isfinite(score)
         self._told[number] = (dict(point), score if finite else None)
@@ -99,13 +91,8 @@ class Study:
 
     @property
     def best(self) -> Trial:
-        """The trial of the highest score; of equal ones the earliest."""
+        """The trial of the highest score; of equal ones the earliest. One must have a score."""
         scores = {n: score for n, (_, score) in self._told.items() if score is not None}
-        if not scores:
-            raise CoCoError(
-                f"none of the {len(self._told)} trials of study {self.name!r} has a score; see the "
-                f"failures of its trials"
-            )
         number = min(scores, key=lambda n: (-scores[n], n))
         point = self._told[number][0]
         return Trial(number, point, self.space(self._optuna.trial.FixedTrial(point)))
@@ -155,11 +142,7 @@ def load_optuna() -> Any:
 
 # What the default space says in the words of the classifiers.
 TUNED_BY_DEFAULT = (
-    "hidden_layer_sizes",
-    "batch_size",
-    "learning_rate_init",
-    "weight_decay",
-    "dropout",
+    *("hidden_layer_sizes", "batch_size", "learning_rate_init", "weight_decay", "dropout"),
     "embedding_dim",
 )
 

@@ -84,28 +84,15 @@ OPEN = "open"  # a unit that has not ended; others are OK or FAILED
 
 @dataclass(frozen=True)
 class TableInfo:
-    """What is known of a table before it is used.
-
-    Attributes
-    ----------
-    name : str
-    n_rows, n_columns, n_classes : int
-        Columns without the target.
-    fingerprint : str
-        Of the content: the same table has the same one, wherever it lies.
-    class_ratio : float
-        Rows of the largest class over rows of the smallest; NaN if not known.
-    categorical_share : float
-        Of the columns; NaN if not known.
-    """
+    """What is known of a table before it is used."""
 
     name: str
     n_rows: int
-    n_columns: int
+    n_columns: int  # without the target
     n_classes: int
-    fingerprint: str
-    class_ratio: float = math.nan
-    categorical_share: float = math.nan
+    fingerprint: str  # of the content: the same table has the same one, wherever it lies
+    class_ratio: float = math.nan  # rows of the largest class over rows of the smallest, if known
+    categorical_share: float = math.nan  # of the columns, if known
 
 
 @dataclass(frozen=True)
@@ -113,27 +100,6 @@ class Task:
     """One computation that runs on one worker: a pure function of its key.
 
     Experiments make tasks by :meth:`Unit.task`.
-
-    Attributes
-    ----------
-    experiment, dataset, model : str
-        Names.
-    stage : str
-        Such as "trial" or "fold".
-    part : str
-        Which one of its stage, such as "3" or "0/17".
-    params : dict
-        What the task is given; plain values that JSON has.
-    params_in_key : bool
-        Whether other params make another key. A trial is found by its number alone, since a study
-        that goes on must find what the number was tried with.
-    context : str
-        Digest of what else decides the numbers: the spec, the table's content, the user's model.
-    root : int
-        The spec's seed.
-    draws_as : str
-        The name that stands for the model's in its random numbers: models with the same one draw
-        the same. The model's own, if empty.
 
     Examples
     --------
@@ -147,13 +113,15 @@ class Task:
     experiment: str
     dataset: str
     model: str
-    stage: str
-    part: str = ""
-    params: Mapping[str, Any] = field(default_factory=dict)
+    stage: str  # such as "trial" or "fold"
+    part: str = ""  # which one of its stage, such as "3" or "0/17"
+    params: Mapping[str, Any] = field(default_factory=dict)  # plain values that JSON has
+    # Whether other params make another key. A trial is found by its number alone, since a study
+    # that goes on must find what the number was tried with.
     params_in_key: bool = True
-    context: str = ""
-    root: int = 0
-    draws_as: str = ""
+    context: str = ""  # digest of the spec, the table's content, the user's model
+    root: int = 0  # the spec's seed
+    draws_as: str = ""  # stands for the model in random numbers: those with one name draw the same
 
     @property
     def key(self) -> str:
@@ -176,29 +144,15 @@ class Task:
 
 @dataclass(frozen=True)
 class Unit:
-    """All that is computed for one model on one table, in steps that may depend on each other.
-
-    Attributes
-    ----------
-    experiment, dataset, model : str
-        Names.
-    info : TableInfo
-        Of the table.
-    tasks : int
-        How many there will be.
-    seconds : float
-        Roughly, of all its tasks on one core.
-    context, root, draws_as
-        As of :class:`Task`.
-    """
+    """All that is computed for one model on one table, in steps that may depend on each other."""
 
     experiment: str
     dataset: str
     model: str
     info: TableInfo
-    tasks: int
-    seconds: float
-    context: str = ""
+    tasks: int  # how many there will be
+    seconds: float  # roughly, of all its tasks on one core
+    context: str = ""  # this and the following as of a task
     root: int = 0
     draws_as: str = ""
 
@@ -206,9 +160,8 @@ class Unit:
     def of(cls, spec: "Spec", info: TableInfo, model: str, *, tasks: int, seconds: float) -> "Unit":
         """Return the unit of a model and a table under a spec."""
         context = digest_of([spec.hash, info.fingerprint, spec.models.own.get(model, "")])
-        return cls(
-            spec.kind, info.name, model, info, tasks, float(seconds), context, spec.folds.seed
-        )
+        seed = spec.folds.seed
+        return cls(spec.kind, info.name, model, info, tasks, float(seconds), context, seed)
 
     @property
     def key(self) -> str:
@@ -247,30 +200,15 @@ class Unit:
 
 @dataclass(frozen=True)
 class Result:
-    """What a task found, or why it found nothing.
+    """What a task found, or why it found nothing; status and error are set by the runner."""
 
-    Attributes
-    ----------
-    measures : dict of str to float
-        Of the task as a whole, such as the mean score of a trial.
-    rows : list of dict
-        One per fold, with the key "fold" and its measures: what the report is made of.
-    params : dict
-        What the task ran with.
-    extra : dict
-        Anything small that JSON has.
-    status : {"ok", "failed", "timeout"}
-        An experiment's ``run`` leaves it; the runner sets it.
-    error : str
-        Kind and message in one line, if it is not ok.
-    """
-
-    measures: Mapping[str, float] = field(default_factory=dict)
+    measures: Mapping[str, float] = field(default_factory=dict)  # such as a trial's mean score
+    # One per fold, with the key "fold" and its measures: what the report is made of.
     rows: list[dict[str, Any]] = field(default_factory=list)
-    params: Mapping[str, Any] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)  # what the task ran with
+    extra: Mapping[str, Any] = field(default_factory=dict)  # anything small that JSON has
     status: str = OK
-    error: str = ""
+    error: str = ""  # kind and message in one line
 
     @property
     def ok(self) -> bool:

@@ -655,6 +655,8 @@ class DaskPool:
         for key, sent in list(self._sent.items()) if limit else ():
             if sent.started is None or now - sent.started < limit + GRACE:
                 continue
+            if sent.future.done():  # but not fetched: its worker is busy with another, and will end
+                continue
             if sent.worker not in self._client.ncores():  # it has gone, and another will begin
                 sent.started = None
                 continue

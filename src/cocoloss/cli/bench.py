@@ -1,14 +1,12 @@
 """``cocoloss bench``: many models on many tables, on one machine or on a cluster."""
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from cocoloss.cli import messages, options
+from cocoloss.cli.root import INTERRUPTED, TERMINATED
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
@@ -160,7 +158,7 @@ def run(
     described = asked.read()
     where = asked.where(described)
     made, tables = look(described, on_table=bench_texts.say_table)
-    with store_if_used(where) as opened, _stopped_by_sigterm() as killed:
+    with store_if_used(where) as opened:
         left = remainder(made, opened, retry_failed=retry_failed)
         session = Session(made, left, opened, tables)
         bench_texts.say_left_out(made)
@@ -175,7 +173,7 @@ def run(
         except KeyboardInterrupt:
             progress.close()
             bench_texts.say_how_to_go_on(session)
-            ctx.exit(bench_texts.TERMINATED if killed else bench_texts.INTERRUPTED)
+            ctx.exit(TERMINATED if ctx.obj else INTERRUPTED)
         finally:
             progress.close()
         pairs = {(unit.model, unit.dataset) for unit in made.units}
@@ -358,19 +356,3 @@ def _check_installed() -> None:
     lacking = [name for module, name in NEEDED.items() if find_spec(module) is None]
     if lacking:
         raise CoCoError(f"benchmarks need {', '.join(lacking)}; pip install 'cocoloss[benchmark]'")
-
-
-@contextmanager
-def _stopped_by_sigterm() -> Iterator[list[int]]:
-    """Stop at the end of a cluster job (SIGTERM) as at Ctrl-C, and remember that it came."""
-    killed: list[int] = []
-
-    def stop(number: int, _frame: object) -> NoReturn:
-        killed.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield killed
-    finally:
-        signal.signal(signal.SIGTERM, before)

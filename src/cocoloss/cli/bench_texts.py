@@ -19,8 +19,6 @@ from cocoloss.benchmark.workers import Running
 from cocoloss.cli import messages
 
 FAILED = 3  # exit status if tasks failed; 1 and 2 say that a run did not come to its end
-INTERRUPTED = 130  # what shells expect after Ctrl-C
-TERMINATED = 143  # and after SIGTERM
 FAILURES_SHOWN = 5
 RUNNING_SHOWN = 8  # running tasks that a terminal shows
 NOBODY = "waiting for workers: the cluster has none"

@@ -1,6 +1,5 @@
 """``cocoloss data``: which tables there are, and bringing them here."""
 
-from dataclasses import asdict
 from typing import Any
 
 import click
@@ -79,7 +78,7 @@ def check_all(ctx: click.Context, source: str, names: tuple[str, ...], as_json: 
     for name in names or tables.names():
         with messages.notes_for_warnings(advice=ADVICE):  # beside the table that they are about
             (check,) = check_tables(tables, [name])
-        checks.append(asdict(check))
+        checks.append(check._asdict())
         if check.n_left_out:
             messages.note(f"{name}: left out {counted(check.n_left_out, 'row')} without a class")
         if not as_json:

@@ -8,10 +8,9 @@ import click
 
 from cocoloss.cli import messages, options
 from cocoloss.cli.options import EPOCHS, PRIORS, SEED, Training, TrainingFile, training_file
+from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from cocoloss.benchmark.evaluation import Evaluation
 
 SETS = {"breast cancer": "load_breast_cancer", "digits": "load_digits"}
@@ -95,7 +94,6 @@ def demo(out: Path, folds: int, epochs: int | None, seed: int, as_json: bool) ->
     """
     from sklearn import datasets  # noqa: PLC0415 - heavy
 
-    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
     from cocoloss.recording import record_fit  # noqa: PLC0415
     from cocoloss.report.run_report import write_run_report  # noqa: PLC0415
 
@@ -216,28 +214,20 @@ def _show(evaluations: "list[Evaluation]", title: str, priors: str) -> None:
         click.echo(f"Means over the test rows of {n_folds} folds; classes {alike}.")
 
 
-def _table(evaluations: "list[Evaluation]", shown: Sequence[str], title: str = "") -> "Table":
-    from rich.table import Table  # noqa: PLC0415 - heavy
-    from rich.text import Text  # noqa: PLC0415
+def _table(evaluations: "list[Evaluation]", shown: Sequence[str], title: str = "") -> Any:
+    from cocoloss.benchmark.evaluation import NAMES  # noqa: PLC0415 - heavy
 
-    from cocoloss.benchmark.evaluation import NAMES  # noqa: PLC0415
-
-    # The name of a file is no markup.
-    table = Table(title=Text(title, style="bold") if title else None, title_justify="left")
-    table.add_column("model", no_wrap=True)
-    cells = []
-    for measure in shown:
-        heading = "s/fit" if measure == SECONDS else COLUMNS[measure][0]
-        table.add_column(heading, justify="right", no_wrap=True)
-        cells.append(_cells(evaluations, measure))
-    for evaluation, *row in zip(evaluations, *cells, strict=True):
-        table.add_row(NAMES[evaluation.model], *row)
-    return table
+    headings = ["s/fit" if m == SECONDS else COLUMNS[m][0] for m in shown]
+    columns = [_cells(evaluations, measure) for measure in shown]
+    names = [NAMES[evaluation.model] for evaluation in evaluations]
+    rows = zip(names, *columns, strict=True)
+    return messages.table(title, ["model"], headings, rows, no_wrap=True)
 
 
-def _cells(evaluations: "list[Evaluation]", measure: str) -> list[str]:
-    """Return a column of the table, in markup."""
+def _cells(evaluations: "list[Evaluation]", measure: str) -> list[Any]:
+    """Return a column of the table; the best is bold."""
     import numpy as np  # noqa: PLC0415 - heavy
+    from rich.text import Text  # noqa: PLC0415
 
     if measure == SECONDS:
         return [f"{evaluation.seconds:.2f}" for evaluation in evaluations]
@@ -248,7 +238,6 @@ def _cells(evaluations: "list[Evaluation]", measure: str) -> list[str]:
         between = " ± " if messages.can_print("±") else " +- "
         spreads = [evaluation.spread(measure) for evaluation in evaluations]
         texts = [f"{t}{between}{spread:.3f}" for t, spread in zip(texts, spreads, strict=True)]
-    if len(means) == 1:
-        return texts
     best = np.nanmax(means) if larger else np.nanmin(means)
-    return [f"[bold]{t}[/]" if mean == best else t for t, mean in zip(texts, means, strict=True)]
+    stands_out = [len(means) > 1 and mean == best for mean in means]
+    return [Text(t, "bold" if out else "") for t, out in zip(texts, stands_out, strict=True)]

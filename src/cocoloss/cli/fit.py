@@ -7,17 +7,11 @@ from typing import Any
 import click
 
 from cocoloss.cli import messages, options
-from cocoloss.cli.options import (
-    Training,
-    TrainingFile,
-    TrainingTable,
-    training_file,
-    training_options,
-)
+from cocoloss.cli.options import Training, TrainingFile, TrainingTable
 
 
 @click.command()
-@training_file
+@options.training_file
 @options.out_option("MODEL", required=True, help="Where to save the model, such as model.coco.")
 @click.option(
     "--tune",
@@ -26,7 +20,7 @@ from cocoloss.cli.options import (
     metavar="N",
     help="Try N settings by cross-validation first; the default settings are the first of them.",
 )
-@training_options
+@options.training_options
 @options.json_option
 def fit(source: TrainingFile, training: Training, out: Path, tune: int, as_json: bool) -> None:
     """Learn a model from a table and save it.

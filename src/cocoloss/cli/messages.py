@@ -103,3 +103,24 @@ def console() -> Any:
 
     terminal = Console()
     return terminal if terminal.is_terminal else Console(width=160)
+
+
+def table(
+    title: str,
+    texts: Sequence[str],
+    numbers: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    **options: Any,
+) -> Any:
+    """Return a table with columns of text and of numbers; names are no markup."""
+    from rich.table import Table  # noqa: PLC0415 - heavy
+    from rich.text import Text  # noqa: PLC0415
+
+    made = Table(title=Text(title, style="bold") if title else None, title_justify="left")
+    for name in texts:
+        made.add_column(name, **options)
+    for name in numbers:
+        made.add_column(name, justify="right", **options)
+    for row in rows:
+        made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    return made

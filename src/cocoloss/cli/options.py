@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from cocoloss.cli.messages import ADVICE, listed, note, notes_for_warnings
+from cocoloss.exceptions import CoCoError
+from cocoloss.files import check_can_write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,9 +169,6 @@ def check_out(
 
     ``suffixes`` is how the name may end, if that matters, ``never`` how it may not.
     """
-    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-    from cocoloss.files import check_can_write  # noqa: PLC0415
-
     check_can_write(out)
     for path in inputs:
         if out.exists() and path.exists() and out.samefile(path):
@@ -182,8 +181,6 @@ def check_out(
 
 def check_is_no_model(file: Path) -> None:
     """Refuse a model that is given in place of a table."""
-    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-
     if file.suffix == MODEL_SUFFIX and file.is_file():
         raise CoCoError(
             f"{file} is a model, not a table; in `predict` and `embed` the model is first"
@@ -224,8 +221,7 @@ class TrainingFile:
     def read(self) -> TrainingTable:
         """Return the table and its target; note what the user may want otherwise."""
         from cocoloss.columns import TablePreprocessor  # noqa: PLC0415 - heavy
-        from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-        from cocoloss.tables import open_table, split_target  # noqa: PLC0415 - heavy
+        from cocoloss.tables import open_table, split_target  # noqa: PLC0415
 
         target = self.target
         check_is_no_model(self.file)
@@ -257,8 +253,6 @@ class TrainingFile:
         return TrainingTable(X, y, self.file.name, preprocess, n_left_out, left_out)
 
     def _check_columns(self, frame: "pd.DataFrame") -> None:
-        from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-
         for what, names in (("drop", self.drop), ("use", self.use)):
             lacking = [name for name in names if name not in frame.columns]
             if lacking:
@@ -269,8 +263,7 @@ class TrainingFile:
 
     def _counters(self, frame: "pd.DataFrame", X: "pd.DataFrame") -> list[str]:
         """Return the columns that only count the rows, and say that they are left out."""
-        from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-        from cocoloss.tables.table import find_counters  # noqa: PLC0415
+        from cocoloss.tables.table import find_counters  # noqa: PLC0415 - heavy
 
         counters = [name for name in find_counters(frame) if name in X and name not in self.use]
         if counters and len(counters) == len(X.columns):

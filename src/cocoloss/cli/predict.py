@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,11 +10,11 @@ import click
 
 from cocoloss.cli import options
 from cocoloss.cli.messages import ADVICE, listed, note, notes_for_warnings
+from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cocoloss.columns.encoder import Coverage
     from cocoloss.estimators.model import FittedModel
     from cocoloss.tables import TableFile
 
@@ -53,15 +54,6 @@ job_options = options.packed(
 )
 
 
-@dataclass(frozen=True)
-class Result:
-    """What a command makes of each row."""
-
-    names: Callable[["FittedModel"], list[str]]  # of its columns
-    values: Callable[["FittedModel", "pd.DataFrame"], list[Any]]
-    needs: dict[str, str]  # method that the model must have: option that asks for it
-
-
 @click.command()
 @job_options
 @click.option("--proba", is_flag=True, help="Add the probability of each class.")
@@ -74,11 +66,12 @@ def predict(job: Job, proba: bool, outliers: bool) -> None:
     \b
     cocoloss predict churn.coco new.csv --out predictions.csv --proba
     """
-
-    def names(model: "FittedModel") -> list[str]:
-        classes = model.classes.tolist() if proba else []
-        last = ["outlier_score"] if outliers else []
-        return ["prediction", *(f"probability_{label}" for label in classes), *last]
+    needs = {"predict_proba": "--proba"} if proba else {}
+    needs |= {"outlier_score": "--outliers"} if outliers else {}
+    loaded = _load(job, needs)
+    classes = loaded.classes.tolist() if proba else []
+    names = ["prediction", *(f"probability_{label}" for label in classes)]
+    names += ["outlier_score"] if outliers else []
 
     def values(model: "FittedModel", X: "pd.DataFrame") -> list[Any]:
         if proba:
@@ -88,9 +81,7 @@ def predict(job: Job, proba: bool, outliers: bool) -> None:
             columns = [model.predict(X)]
         return [*columns, model.outlier_score(X)] if outliers else columns
 
-    needs = {"predict_proba": "--proba"} if proba else {}
-    needs |= {"outlier_score": "--outliers"} if outliers else {}
-    _write_rows(job, Result(names, values, needs))
+    _write_rows(job, loaded, names, values)
 
 
 @click.command()
@@ -104,28 +95,38 @@ def embed(job: Job) -> None:
     \b
     cocoloss embed churn.coco customers.csv --out embedding.parquet --keep id
     """
-
-    def names(model: "FittedModel") -> list[str]:
-        return [f"embedding_{j}" for j in range(model.n_outputs)]
-
-    _write_rows(job, Result(names, lambda model, X: list(model.transform(X).T), {}))
+    loaded = _load(job, {})
+    names = [f"embedding_{j}" for j in range(loaded.n_outputs)]
+    _write_rows(job, loaded, names, lambda model, X: list(model.transform(X).T))
 
 
-def _write_rows(job: Job, result: Result) -> None:
-    """Read, predict and write chunk by chunk, so that a table need not fit into memory."""
-    from cocoloss.columns.encoder import Coverage  # noqa: PLC0415
-    from cocoloss.estimators.model_file import load_model  # noqa: PLC0415
-    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-    from cocoloss.tables import open_table, write_table  # noqa: PLC0415 - heavy
+def _load(job: Job, needs: dict[str, str]) -> "FittedModel":
+    """Return the model; ``needs`` are methods that it must have, and the option that asks."""
+    from cocoloss.estimators.model_file import load_model  # noqa: PLC0415 - heavy
 
     if job.out is not None:
         options.check_out(job.out, [job.model, job.file])
     options.check_is_no_model(job.file)
     model = load_model(job.model)
-    for method, option in result.needs.items():
+    for method, option in needs.items():
         if not model.has(method):
             raise CoCoError(f"{option} is not for this model: its head has no {method}")
-    for name in sorted(set(job.keep) & set(result.names(model))):
+    return model
+
+
+def _write_rows(
+    job: Job,
+    model: "FittedModel",
+    names: list[str],
+    values: Callable[["FittedModel", "pd.DataFrame"], list[Any]],
+) -> None:
+    """Read, predict and write chunk by chunk, so that a table need not fit into memory."""
+    import pandas as pd  # noqa: PLC0415 - heavy
+
+    from cocoloss.columns.encoder import Coverage  # noqa: PLC0415
+    from cocoloss.tables import open_table, write_table  # noqa: PLC0415
+
+    for name in sorted(set(job.keep) & set(names)):
         raise CoCoError(f"--keep {name}: a column of the result has that name; rename it first")
     with notes_for_warnings(advice=ADVICE):
         table = open_table(job.file, **job.how)
@@ -134,40 +135,28 @@ def _write_rows(job: Job, result: Result) -> None:
         model, coverage = replace(model, encoder=encoder), Coverage(encoder)
         rows = max(FEWEST_ROWS, CHUNK_NUMBERS // max(len(encoder.column_names), model.n_inputs, 1))
         chunks = table.chunks(rows, columns=columns, lenient=lenient)
-        copies = table.verbatim(list(dict.fromkeys(job.keep)), rows) if job.keep else None
-        frames = _frames(model, chunks, copies, result, coverage)
+        copies = table.verbatim(list(dict.fromkeys(job.keep)), rows) if job.keep else repeat(None)
+
+        def frames() -> Iterator["pd.DataFrame"]:
+            for chunk, copy in read_ahead(zip(chunks, copies, strict=bool(job.keep))):
+                made = dict(zip(names, values(model, chunk), strict=True))
+                frame = pd.DataFrame(made, index=chunk.index)
+                coverage.see(chunk)  # after the model, which refuses what cannot be read
+                if copy is not None:
+                    frame = pd.concat([copy.set_axis(chunk.index), frame], axis=1)
+                yield frame
+
         if job.out is None:
-            for i, frame in enumerate(frames):
+            for i, frame in enumerate(frames()):
                 click.echo(frame.to_csv(index=False, header=i == 0), nl=False)
         else:
-            n_rows = write_table(frames, job.out)
+            n_rows = write_table(frames(), job.out)
             click.echo(f"wrote {job.out} ({n_rows:,} rows)", err=True)
     if coverage.unknown:
         shown = [f"{name} (such as {value!r})" for name, value in coverage.unknown.items()]
         note(f"no row has a category that training had: {listed(shown)}")
     if coverage.empty and coverage.n_rows > 1:  # a gap in a single row is nothing special
         note(f"no row has a value of what the model uses: {listed(coverage.empty)}")
-
-
-def _frames(
-    model: "FittedModel",
-    chunks: Iterator["pd.DataFrame"],
-    copies: Iterator["pd.DataFrame"] | None,
-    result: Result,
-    coverage: "Coverage",
-) -> Iterator["pd.DataFrame"]:
-    """Yield what is written of each chunk: columns that are copied, then those of the model."""
-    import pandas as pd  # noqa: PLC0415 - heavy
-
-    names = result.names(model)
-    pairs = (
-        ((chunk, None) for chunk in chunks) if copies is None else zip(chunks, copies, strict=True)
-    )
-    for chunk, copy in read_ahead(pairs):
-        made = dict(zip(names, result.values(model, chunk), strict=True))
-        frame = pd.DataFrame(made, index=chunk.index)
-        coverage.see(chunk)  # after the model, which refuses what cannot be read
-        yield frame if copy is None else pd.concat([copy.set_axis(chunk.index), frame], axis=1)
 
 
 def read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
@@ -183,8 +172,6 @@ def read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
 
 def _needed_columns(encoder: Any, table: "TableFile", keep: tuple[str, ...]) -> list[str] | None:
     """Return the columns that the model reads by name, all if by position; refuse if they lack."""
-    from cocoloss.exceptions import CoCoError  # noqa: PLC0415
-
     needed = list(encoder.kinds) if encoder.header.named else []
     for wanted, why in ((needed, "the model needs"), (keep, "--keep asks for")):
         lacking = [repr(name) for name in wanted if name not in table.column_names]

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cocoloss.cli import messages, options
-from cocoloss.cli.options import (
-    Training,
-    TrainingFile,
-    TrainingTable,
-    training_file,
-    training_options,
-)
+from cocoloss.cli.options import Training, TrainingFile, TrainingTable
 
 if TYPE_CHECKING:
     from cocoloss.columns.column_kinds import ColumnKind
@@ -20,14 +14,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@training_file
+@options.training_file
 @options.out_option("PAGE", required=True, help="Where to write the page, such as report.html.")
 @click.option(
     "--embedding-dim",
     type=click.IntRange(min=1),
     help="Width of the embedding: 2 is drawn as it is, more in the plane that shows most.",
 )
-@training_options
+@options.training_options
 @options.json_option
 def report(
     source: TrainingFile, training: Training, out: Path, embedding_dim: int | None, as_json: bool

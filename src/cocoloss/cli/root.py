@@ -69,10 +69,10 @@ class OneLineErrors(click.Group):
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command; whatever it refuses is one line on standard error."""
-        killed: list[int] = []
+        killed: list[int] = []  # what `ctx.obj` is: whether it was SIGTERM that stopped a command
         try:
             with _stopped_by_sigterm(killed):
-                code = super().main(*args, **options | {"standalone_mode": False})
+                code = super().main(*args, **options | {"standalone_mode": False, "obj": killed})
         except NO_COMMAND as error:
             click.echo(error.format_message())
             code = 0

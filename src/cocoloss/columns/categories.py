@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cocoloss.columns.column_kinds import BOOLEAN
 from cocoloss.columns.frames import MISSING, UNSEEN, Column, Table
-from cocoloss.columns.numbers import find_twins
+from cocoloss.columns.quantities import find_twins
 
 NEITHER = 0.5  # a binary column where the value is missing or unseen
 MIN_COUNT = 2  # once there are too many categories, those seen once are never kept

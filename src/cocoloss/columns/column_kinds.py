@@ -16,9 +16,14 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from cocoloss._checks import SHOWN, check_integer, check_option, listed
-from cocoloss.columns.dates import as_timestamps, find_order, look_like_dates, read_days
 from cocoloss.columns.frames import Column, Distinct, Table, is_plain_number, read_table
-from cocoloss.columns.numbers import read_numbers
+from cocoloss.columns.quantities import (
+    as_timestamps,
+    find_order,
+    look_like_dates,
+    read_days,
+    read_numbers,
+)
 from cocoloss.exceptions import CoCoError
 from cocoloss.number_text import (
     AUTO,

@@ -5,14 +5,14 @@ column is read or encoded is not this file's business.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss._checks import check_option
+from cocoloss._checks import check_option, require, state_array, state_part
 from cocoloss.columns.categories import TOO_RARE, TRUTH_KEYS, OneHot, fit_one_hots
 from cocoloss.columns.column_kinds import (
     BOOLEAN,
@@ -27,21 +27,21 @@ from cocoloss.columns.column_kinds import (
     warn_of_columns,
     with_reasons,
 )
-from cocoloss.columns.dates import (
+from cocoloss.columns.frames import MISSING, UNSEEN, Column, Header, Table, read_table
+from cocoloss.columns.quantities import (
     CYCLES,
     EXAMPLES,
+    NumberScaler,
+    as_floats,
     cycle_names,
     read_days,
+    read_numbers,
     read_seconds,
     varying_cycles,
     write_cycles,
 )
-from cocoloss.columns.frames import MISSING, UNSEEN, Column, Header, Table, read_table
-from cocoloss.columns.numbers import NumberScaler, as_floats, read_numbers
 from cocoloss.exceptions import CoCoError
 from cocoloss.number_text import AUTO, COMMA, DOT, parse_numbers, with_decimal
-
-_ARRAYS = fields(NumberScaler)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -203,30 +203,57 @@ class TableEncoder:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the value of a state; whatever is wrong with that is a CoCoError.
-
-        A stranger may have written it: parts may be missing, of another type, or not fit together.
-        """
-        columns = _part(state, "columns", dict, of=list)
-        arrays = _part(state, "scaler", dict)
+        """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
+        listed = state_part(state, "columns", dict, of=list)
+        columns = {n: ColumnKind(*state_part(listed, n, list, of=str, n=5)) for n in listed}
+        kinds = [column.kind for column in columns.values() if not column.left_out]
+        n_quantities = sum(kind in QUANTITIES for kind in kinds)
+        arrays = state_part(state, "scaler", dict)
         encoder = cls(
             header=_header_of(state),
-            columns={n: ColumnKind(*_part(columns, n, list, of=str, n=5)) for n in columns},
-            scaler=NumberScaler(**{f.name: _part(arrays, f.name, np.ndarray) for f in _ARRAYS}),
-            cycles=_part(state, "cycles", dict, of=list),
+            columns=columns,
+            scaler=NumberScaler(
+                center=state_array(arrays, "center", np.float64, (n_quantities,)),
+                scale=state_array(arrays, "scale", np.float64, (n_quantities,), positive=True),
+                value_columns=state_array(arrays, "value_columns", np.signedinteger, (None,)),
+                gap_columns=state_array(arrays, "gap_columns", np.signedinteger, (None,)),
+            ),
+            cycles=state_part(state, "cycles", dict, of=list),
             one_hots={
                 name: OneHot(
-                    categories=_part(one_hot, "categories", list, of=str),
-                    has_infrequent=_part(one_hot, "has_infrequent", bool),
-                    has_missing=_part(one_hot, "has_missing", bool),
+                    categories=state_part(one_hot, "categories", list, of=str),
+                    has_infrequent=state_part(one_hot, "has_infrequent", bool),
+                    has_missing=state_part(one_hot, "has_missing", bool),
                 )
-                for name, one_hot in _part(state, "one_hots", dict, of=dict).items()
+                for name, one_hot in state_part(state, "one_hots", dict, of=dict).items()
             },
-            decimal=check_option(_part(state, "decimal", str), "decimal", [AUTO, DOT, COMMA]),
-            reader=_part(state, "reader", str),
+            decimal=check_option(state_part(state, "decimal", str), "decimal", [AUTO, DOT, COMMA]),
+            reader=state_part(state, "reader", str),
         )
-        _check_parts(encoder)
+        encoder._check_parts()
         return encoder
+
+    def _check_parts(self) -> None:
+        """Refuse parts of a state that do not fit together."""
+        kinds, scaler = self.kinds, self.scaler
+        misfit = "its {} of columns do not fit together".format
+        require([*self.columns] == self.column_names, misfit("names"))
+        require({*kinds.values()} <= {*QUANTITIES, BOOLEAN, CATEGORY}, misfit("kinds"))
+        for positions in (scaler.value_columns, scaler.gap_columns):
+            require({*positions.tolist()} <= {*range(len(self._quantities))}, misfit("positions"))
+        require({*self.one_hots} == {*kinds} - {*self._quantities}, misfit("categories"))
+        for name, one_hot in self.one_hots.items():
+            known = one_hot.categories
+            is_boolean = kinds[name] == BOOLEAN
+            sound = known in ([], TRUTH_KEYS) if is_boolean else len({*known}) == len(known)
+            require(sound, misfit("categories"))
+        require([*self.cycles] == [n for n in kinds if kinds[n] == DATE], misfit("dates"))
+        for name, column in self._quantities.items():
+            if column.kind == NUMBER:
+                parse_numbers([], column.form)  # refuses what is no form
+            elif column.kind == DATE:
+                are_known = all(isinstance(c, str) and c in CYCLES for c in self.cycles[name])
+                require(are_known and column.form in EXAMPLES, misfit("dates"))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -281,7 +308,7 @@ class FloatEncoder:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
-        return cls(header=_header_of(state), reader=_part(state, "reader", str))
+        return cls(header=_header_of(state), reader=state_part(state, "reader", str))
 
 
 class Coverage:
@@ -346,52 +373,8 @@ def _read_quantity(column: Column, this: ColumnKind) -> NDArray[np.float64]:
 
 
 def _header_of(state: Mapping[str, Any]) -> Header:
-    parts = _part(state, "header", dict)
-    names = _part(parts, "names", list, of=str)
-    _require(len(set(names)) == len(names) > 0, "names")
-    return Header(tuple(names), _part(parts, "named", bool), _part(parts, "all_text", bool))
-
-
-def _check_parts(encoder: TableEncoder) -> None:
-    """Refuse parts of a stranger's encoder that do not fit together."""
-    kinds, scaler = encoder.kinds, encoder.scaler
-    _require([*encoder.columns] == encoder.column_names, "columns")
-    _require({*kinds.values()} <= {*QUANTITIES, BOOLEAN, CATEGORY}, "kinds")
-    quantities = [name for name, kind in kinds.items() if kind in QUANTITIES]
-    for part in (scaler.center, scaler.scale):
-        _require(part.dtype == np.float64 and part.shape == (len(quantities),), "scales")
-        _require(bool(np.isfinite(part).all()), "scales")
-    _require(bool((scaler.scale > 0).all()), "scales")
-    for positions in (scaler.value_columns, scaler.gap_columns):
-        _require(positions.dtype.kind == "i" and positions.ndim == 1, "positions")
-        _require({*positions.tolist()} <= {*range(len(quantities))}, "positions")
-    _require({*encoder.one_hots} == {*kinds} - {*quantities}, "categories")
-    for name, one_hot in encoder.one_hots.items():
-        known = one_hot.categories
-        is_boolean = kinds[name] == BOOLEAN
-        _require(known in ([], TRUTH_KEYS) if is_boolean else len({*known}) == len(known), name)
-    _require([*encoder.cycles] == [n for n in quantities if kinds[n] == DATE], "dates")
-    for name, cycles in encoder.cycles.items():
-        _require(all(isinstance(cycle, str) and cycle in CYCLES for cycle in cycles), name)
-        _require(encoder.columns[name].form in EXAMPLES, name)
-    for name in quantities:
-        if kinds[name] == NUMBER:
-            parse_numbers([], encoder.columns[name].form)  # refuses what is no form
-
-
-def _part(
-    state: Any, name: str, expected: type, *, of: type | None = None, n: int | None = None
-) -> Any:
-    """Return a part of a state that is of a type, its items of another, and so many."""
-    part = state.get(name) if isinstance(state, Mapping) else None
-    _require(isinstance(part, expected), name)
-    if of is not None and isinstance(part, dict | list):
-        items = part.values() if isinstance(part, dict) else part
-        _require(all(isinstance(item, of) for item in items), name)
-        _require(n is None or len(items) == n, name)
-    return part
-
-
-def _require(is_sound: bool, name: str) -> None:
-    if not is_sound:
-        raise CoCoError(f"{name!r} of the columns is missing, or not possible")
+    parts = state_part(state, "header", dict)
+    names = state_part(parts, "names", list, of=str)
+    require(len(set(names)) == len(names) > 0, "its names of columns must be there and differ")
+    flags = (state_part(parts, flag, bool) for flag in ("named", "all_text"))
+    return Header(tuple(names), *flags)

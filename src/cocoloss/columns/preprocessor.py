@@ -54,17 +54,12 @@ class _EncoderTransformer(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or data frame of shape (n_rows, n_columns)
-            A table with the columns seen in fit.
+            With the columns seen in fit; it is an error if one lacks, or holds something else.
 
         Returns
         -------
         ndarray of shape (n_rows, n_features_out_)
             Finite, C-contiguous, float32.
-
-        Raises
-        ------
-        CoCoError
-            If columns lack, or a column holds what it did not hold in fit.
         """
         check_is_fitted(self, "encoder_")
         return self.encoder_.transform(X)
@@ -75,17 +70,12 @@ class _EncoderTransformer(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names for the columns of a table that had none.
+            Names for the columns of a table that had none; else those seen in fit.
 
         Returns
         -------
         ndarray of shape (n_features_out_,)
             Such as ``age``, ``age_missing``, ``city_Oslo`` and ``day_month_sin``.
-
-        Raises
-        ------
-        CoCoError
-            If ``input_features`` are too many, too few, or not the names seen in fit.
         """
         check_is_fitted(self, "encoder_")
         return self.encoder_.feature_names_out(input_features)
@@ -239,11 +229,6 @@ class TablePreprocessor(_EncoderTransformer):
         y : None
             Ignored.
 
-        Returns
-        -------
-        TablePreprocessor
-            Itself.
-
         Raises
         ------
         CoCoError
@@ -285,27 +270,7 @@ class FloatConverter(_EncoderTransformer):
     encoder_: FloatEncoder
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn passes a target
-        """Check a table and remember its columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Finite numbers.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        FloatConverter
-            Itself.
-
-        Raises
-        ------
-        CoCoError
-            For gaps, infinities, text, or what is no table.
-        TypeError
-            If ``X`` is sparse, or holds containers.
-        """
+        """Check that a table, as in :meth:`TablePreprocessor.fit`, is finite numbers alone."""
         self.encoder_ = FloatEncoder.fit(X, estimator=self._estimator)
         return self
 
@@ -320,11 +285,6 @@ def make_preprocessor(preprocess: Any, reader: str = "") -> Any:
         scikit-learn transformer its clone.
     reader : str, optional
         The estimator that speaks in the messages of the first two.
-
-    Raises
-    ------
-    CoCoError
-        If it is anything else.
 
     Examples
     --------

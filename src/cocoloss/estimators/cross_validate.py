@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -18,7 +19,7 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _check_method_params
 
-from cocoloss.estimators.base import BaseNetworkClassifier
+from cocoloss.estimators.classifiers import BaseNetworkClassifier
 from cocoloss.estimators.fit import finish_job, prepare_job
 from cocoloss.estimators.jobs import Job, train_jobs
 from cocoloss.exceptions import CoCoError
@@ -115,11 +116,19 @@ def cross_validate_lockstep(
             f"random_states has {len(random_states)} seeds for {len(splits)} folds; give one each"
         )
     started = time.perf_counter()
+    seeded = clone(estimator)
+    if seeded.random_state is None:  # folds share the draw, as they would share a seed
+        seeded.random_state = int(np.random.default_rng().integers(2**31))
+    seeded.verbose = verbose or seeded.verbose
     folds = [
-        (_safe_indexing(X, train), _safe_indexing(y, train), _part(X, fit_params, train))
+        (
+            _safe_indexing(X, train),
+            _safe_indexing(y, train),
+            _check_method_params(X, fit_params, indices=train),
+        )
         for train, _ in splits
     ]
-    fitted = _fit_folds(_seeded(estimator, verbose=verbose), folds, error_score, random_states)
+    fitted = _fit_folds(seeded, folds, error_score, random_states)
     fit_time = (time.perf_counter() - started) / len(splits)
 
     with _ready_made(estimator, fitted) as ready:
@@ -167,20 +176,6 @@ def _route(
     return routed.splitter.split, routed.estimator.fit, scored or None
 
 
-def _part(X: Any, params: dict[str, Any], rows: Any) -> dict[str, Any]:
-    part: dict[str, Any] = _check_method_params(X, params, indices=rows)
-    return part
-
-
-def _seeded(estimator: BaseNetworkClassifier, *, verbose: bool) -> BaseNetworkClassifier:
-    """Return a copy with a seed: folds share the draw, as they would share a seed."""
-    estimator = clone(estimator)
-    if estimator.random_state is None:
-        estimator.random_state = int(np.random.default_rng().integers(2**31))
-    estimator.verbose = verbose or estimator.verbose
-    return estimator
-
-
 def _fit_folds(
     estimator: BaseNetworkClassifier,
     folds: Sequence[tuple[Any, Any, Any]],
@@ -189,56 +184,53 @@ def _fit_folds(
 ) -> list[BaseNetworkClassifier | Exception]:
     """Return a fitted clone for each fold, or why there is none."""
     outcomes: list[Any] = []
-    jobs: dict[int, Job] = {}
+    stacks: dict[Any, dict[int, Job]] = {}  # jobs that can be trained at once, by their folds
     for i, (X, y, params) in enumerate(folds):
         one = clone(estimator)  # with a generator of its own, in the state of the estimator's
         outcomes.append(one)
         try:
             if random_states is not None:
                 one.set_params(random_state=random_states[i])
-            jobs[i] = prepare_job(one, X, y, **params)
+            job = prepare_job(one, X, y, **params)
         except Exception as error:
             if error_score == "raise":
                 raise
             outcomes[i] = error
-    for alike in _alike(jobs):
-        _train(alike, jobs, outcomes, error_score)
+        else:
+            stacks.setdefault(_shape(job), {})[i] = job
+    for jobs in stacks.values():
+        _train(jobs, outcomes, error_score)
     return outcomes
 
 
-def _train(
-    folds: list[int], jobs: Mapping[int, Job], outcomes: list[Any], error_score: Any
-) -> None:
+def _shape(job: Job) -> Any:
+    """Return what jobs of one stack share: sizes of layers and batches, steps in an epoch."""
+    fewest = min(len(rows) for rows in job.train)
+    batch_size = min(job.design.schedule.batch_size, fewest)
+    held_out = all(len(rows) for rows in job.held_out)
+    return job.design.layer_sizes, job.n_classes, batch_size, fewest // batch_size, held_out
+
+
+def _train(jobs: Mapping[int, Job], outcomes: list[Any], error_score: Any) -> None:
     """Fit the clones of some folds, or put errors in their place."""
-    first = outcomes[folds[0]]
-    loss = jobs[folds[0]].design.loss  # one for all: fits of other seeds have drawn other vertices
-    stack = [replace(jobs[i], design=replace(jobs[i].design, loss=loss)) for i in folds]
+    first = next(iter(jobs))
+    loss = jobs[first].design.loss  # one for all: fits of other seeds have drawn other vertices
+    stack = [replace(job, design=replace(job.design, loss=loss)) for job in jobs.values()]
+    callbacks, verbose = outcomes[first].callbacks or [], outcomes[first].verbose
     try:
-        trained = train_jobs(stack, first.callbacks or [], verbose=first.verbose)
+        trained = train_jobs(stack, callbacks, verbose=verbose)
         fitted = [finish_job(job, left) for job, left in zip(stack, trained, strict=True)]
     except Exception as error:
         if error_score == "raise":
             raise
-        if len(folds) > 1:  # the others are not to blame
-            for i in folds:
-                _train([i], jobs, outcomes, error_score)
+        if len(jobs) > 1:  # the others are not to blame
+            for i, job in jobs.items():
+                _train({i: job}, outcomes, error_score)
         else:
-            outcomes[folds[0]] = error
+            outcomes[first] = error
         return
-    for i, one in zip(folds, fitted, strict=True):
+    for i, one in zip(jobs, fitted, strict=True):
         outcomes[i].keep(*one)
-
-
-def _alike(jobs: Mapping[int, Job]) -> list[list[int]]:
-    """Group jobs that can be stacked: same shapes, same batches, same steps in an epoch."""
-    groups: dict[Any, list[int]] = {}
-    for i, job in jobs.items():
-        fewest = min(len(rows) for rows in job.train)
-        batch_size = min(job.design.schedule.batch_size, fewest)
-        held_out = all(len(rows) for rows in job.held_out)
-        key = (job.design.layer_sizes, job.n_classes, batch_size, fewest // batch_size, held_out)
-        groups.setdefault(key, []).append(i)
-    return list(groups.values())
 
 
 @contextmanager
@@ -252,7 +244,7 @@ def _ready_made(
     lent = []
     for outcome in outcomes:
         one = clone(estimator) if isinstance(outcome, Exception) else outcome
-        one.fit = _already(outcome)
+        one.fit = partial(_already, outcome)
         lent.append(one)
     clones = iter(lent)
     template: Any = copy.copy(estimator)
@@ -264,10 +256,8 @@ def _ready_made(
             del one.fit
 
 
-def _already(outcome: Any) -> Any:
-    def fit(*_: Any, **__: Any) -> Any:
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    return fit
+def _already(outcome: Any, *_: Any, **__: Any) -> Any:
+    """Stand in for ``fit`` where it has been done, or has failed."""
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome

@@ -9,6 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from cocoloss.training import TrainingData
 
 # Fewer held-out rows than this say too little about when to stop, or how sure to be.
 FEWEST_HELD_OUT = 20
@@ -97,29 +100,24 @@ class HeldOutLoss:
     """Class-balanced log loss on held-out rows, at the temperature that suits it best.
 
     Embeddings are judged by Gaussians with one covariance fitted to training rows; logits are
-    judged as they are. All models of a stack are judged at once: ``train`` and ``held_out`` are
-    the rows of each in the table of the stack, ``weights`` (R,) says how often a row counts.
+    judged as they are. All models of a stack are judged at once.
     """
 
     def __init__(
         self,
-        inputs: Tensor,  # (R, d)
-        labels: Tensor,  # (R,)
-        train: Sequence[NDArray[np.int64]],
-        held_out: Sequence[NDArray[np.int64]],
-        n_classes: int,
+        data: TrainingData,
+        held_out: Sequence[NDArray[np.int64]],  # rows of each model
         *,
         logits: bool,
-        weights: Tensor | None = None,
+        weights: Tensor | None = None,  # (R,), how often each row counts
     ) -> None:
-        self.n_classes, self.logits = n_classes, logits
-        self.inputs, self.labels = inputs, labels
-        rows = [
-            r[np.linspace(0, len(r) - 1, min(len(r), MOST_FITTED)).astype(np.int64)] for r in train
-        ]
+        self.n_classes, self.logits = data.n_classes, logits
+        self.inputs, self.labels = data.inputs, data.labels
         if weights is None:
-            weights = torch.ones(len(inputs), device=inputs.device)
-        self.train, self.train_weights = _pad(rows, weights)
+            weights = torch.ones(len(data.inputs), device=data.inputs.device)
+        few = [np.linspace(0, len(r) - 1, min(len(r), MOST_FITTED)) for r in data.rows]
+        train = [r[places.astype(np.int64)] for r, places in zip(data.rows, few, strict=True)]
+        self.train, self.train_weights = _pad(train, weights)
         self.held_out, self.held_out_weights = _pad(held_out, weights)
 
     @torch.no_grad()
@@ -141,14 +139,12 @@ class HeldOutLoss:
         masses = one_hot.sum(1)  # (K, C)
         share = (1 / masses.clamp_min(TINY)) / (masses > 0).sum(-1, keepdim=True)
         weights = (one_hot * share.unsqueeze(1)).sum(-1)  # (K, n): every class weighs the same
-        best = None
+        losses_at = []
         for temperature in TEMPERATURES.to(scores.device):
             log_p = torch.log_softmax(scores / temperature, dim=-1)
             own = log_p.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-            loss = -(own * weights).sum(-1)
-            best = loss if best is None else torch.minimum(best, loss)
-        assert best is not None
-        losses = np.asarray(best.cpu(), dtype=np.float64)
+            losses_at.append(-(own * weights).sum(-1))
+        losses = np.asarray(torch.stack(losses_at).amin(0).cpu(), dtype=np.float64)
         return np.where(np.isnan(losses), np.inf, losses)
 
 
@@ -174,11 +170,7 @@ def _log_likelihoods(h: Tensor, y: Tensor, weights: Tensor, z: Tensor, n_classes
 
 def _pad(rows: Sequence[NDArray[np.int64]], weights: Tensor) -> tuple[Tensor, Tensor]:
     """Return rows as (K, n) and their weights, which are zero where there is no row."""
-    longest = max(len(r) for r in rows)
-    index = np.zeros((len(rows), longest), dtype=np.int64)
-    real = np.zeros((len(rows), longest), dtype=np.float32)
-    for k, r in enumerate(rows):
-        index[k, : len(r)] = r
-        real[k, : len(r)] = 1
-    chosen = torch.from_numpy(index).to(weights.device)
-    return chosen, weights[chosen] * torch.from_numpy(real).to(weights.device)
+    index = pad_sequence([torch.from_numpy(r) for r in rows], batch_first=True)
+    real = pad_sequence([torch.ones(len(r)) for r in rows], batch_first=True)
+    chosen = index.to(weights.device)
+    return chosen, weights[chosen] * real.to(weights.device)

@@ -1,6 +1,6 @@
 """A fit, step by step: from a table to a fitted model.
 
-    table ->  columns, targets, weights   ``prepare_job``  leaves a job: matrix, labels, design
+    table ->  arguments, columns, targets ``prepare_job``  leaves a job: matrix, labels, design
           ->  networks that embed rows    ``train_jobs``   in jobs.py: the solver
           ->  heads that read classes off ``finish_job``   leaves the FittedModel
 
@@ -9,33 +9,46 @@ solver takes jobs and returns :class:`cocoloss.estimators.jobs.Trained`, with ne
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import LinearSVC
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
-from cocoloss._checks import as_generator, is_sparse
+from cocoloss._checks import as_generator, check_integer, check_option, is_sparse
 from cocoloss.columns import make_preprocessor
 from cocoloss.columns.frames import check_is_table, is_polars
-from cocoloss.estimators.base import check_arguments, check_device, is_auto, is_named
 from cocoloss.estimators.early_stopping import split_held_out
 from cocoloss.estimators.jobs import Design, Job, Trained, module_factory, trained_so_far
-from cocoloss.estimators.model import BLOCK_NUMBERS, FittedModel, History, as_inputs
+from cocoloss.estimators.model import (
+    BLOCK_NUMBERS,
+    OUTPUTS,
+    FittedModel,
+    History,
+    as_inputs,
+    threads_for,
+)
 from cocoloss.estimators.objective import READOUT, Objective
-from cocoloss.estimators.sample_weights import make_copies
-from cocoloss.estimators.targets import class_weights, decision_prior, encode_targets, relative
-from cocoloss.estimators.threads import threads_for
+from cocoloss.estimators.targets import (
+    class_weights,
+    decision_prior,
+    encode_targets,
+    make_copies,
+    relative,
+)
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads import EmbeddingHead, make_head
+from cocoloss.heads import HEADS, EmbeddingHead, make_head
 from cocoloss.heads.fitted import FittedLinear
 from cocoloss.training import Callback, Epoch, Schedule
 
+DECAYS = ("cosine", "constant")
 LINEAR_HEADS = ("ridge", "svm")
 VALIDATIONS = 50  # at most so many looks at the held-out rows in a fit
 
@@ -155,7 +168,7 @@ def read_inputs(
 
 def make_design(estimator: Any, n_features: int, n_classes: int, seed: int) -> Design:
     """Return what the arguments of an estimator make of a table of that size."""
-    check_device(estimator.device)
+    _check_device(estimator.device)
     objective: Objective = estimator.make_objective()
     q = None if is_auto(estimator.embedding_dim) else int(estimator.embedding_dim)
     hidden = np.atleast_1d(estimator.hidden_layer_sizes).tolist()
@@ -181,7 +194,7 @@ def make_design(estimator: Any, n_features: int, n_classes: int, seed: int) -> D
         "normalize": objective.normalize if is_auto(normalize) else bool(normalize),
         "linear_hidden": objective.logits and q is not None,
     }
-    own = estimator.module is not None
+    module = estimator.module
     return Design(
         objective,
         sizes,
@@ -189,7 +202,7 @@ def make_design(estimator: Any, n_features: int, n_classes: int, seed: int) -> D
         schedule,
         network,
         objective.head if is_auto(estimator.head) else estimator.head,
-        module_factory(estimator.module, n_features, sizes[-1]) if own else None,
+        None if module is None else module_factory(module, n_features, sizes[-1]),
         estimator.device,
     )
 
@@ -234,18 +247,18 @@ def finish_job(job: Job, trained: Trained, heads: list[Any] | None = None) -> Fi
     reads_outputs = is_named(design.head, READOUT)
     if heads is None:
         features = (networks.outputs if reads_outputs else networks.embeddings)(job.inputs)
-        heads = fit_heads(job, features)
+        heads = _fit_heads(job, features)
     encoder = getattr(job.preprocessor, "encoder_", job.preprocessor)  # a user's own has none
     values = tuple(_fitted_value(head) for head in heads)
     model = FittedModel(job.classes, job.prior, encoder, networks, values, reads_outputs)
     return Fitted(model, history, job.preprocessor, heads)
 
 
-def fit_heads(job: Job, features: NDArray[Any]) -> list[Any]:
-    """Return a head for each member, fitted on its training rows, calibrated on the others.
-
-    ``features`` is what the heads look at, (K, n, q).
-    """
+def _fit_heads(
+    job: Job,
+    features: NDArray[Any],  # (K, n, q), what the heads look at
+) -> list[Any]:
+    """Return a head for each member, fitted on its training rows, calibrated on the others."""
     weights = head_weights(job)
     even = bool(np.all(weights == weights[0]))
     heads = []
@@ -274,9 +287,7 @@ def head_weights(job: Job) -> NDArray[Any]:
     if is_named(kind, READOUT) and job.design.logits and job.weights is not None:
         return job.weights  # logits have learnt the class shares that these make
     weights = job.row_weights
-    if (
-        isinstance(kind, str) and kind in LINEAR_HEADS
-    ):  # they know no priors: rows are weighted until class shares are the priors
+    if is_named(kind, *LINEAR_HEADS):  # they know no priors: class shares are weighted to be these
         share = np.bincount(job.labels, weights=weights) / weights.sum()
         weights = weights * (job.prior / share)[job.labels]
     return weights
@@ -288,8 +299,7 @@ def _make_head(job: Job) -> Any:
         weights = job.row_weights if job.weights is None else job.weights
         masses = np.bincount(job.labels, weights=weights)
         return design.objective.readout(design.loss, masses / masses.sum(), job.prior)
-    linear = isinstance(kind, str) and kind in LINEAR_HEADS
-    head = make_head(kind, "empirical" if linear else job.prior)
+    head = make_head(kind, "empirical" if is_named(kind, *LINEAR_HEADS) else job.prior)
     if isinstance(kind, EmbeddingHead) and is_named(kind.priors, "uniform"):
         head.set_params(priors=job.prior)  # it has none of its own
     return head
@@ -337,3 +347,145 @@ def reported(
 
     yield [report]
     root.call_on_fit_task_end(estimator=estimator, reconstruction_attributes={}, **data)
+
+
+# Arguments --------------------------------------------------------------------------------------
+
+
+def is_named(value: Any, *names: str) -> bool:
+    """Return whether a value is one of these texts; arrays and estimators are compared to none."""
+    return isinstance(value, str) and value in names
+
+
+def is_auto(value: Any) -> bool:
+    """Return whether a value is left to us."""
+    return is_named(value, "auto")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, (bool, np.bool_))
+
+
+def _are_callbacks(value: Any) -> bool:
+    """Return whether this is no callbacks, or functions that can be read again and again."""
+    if value is None:
+        return True
+    readable_again = isinstance(value, Iterable) and not isinstance(value, Iterator)
+    return readable_again and all(callable(each) for each in value)
+
+
+# Argument -> what it must be, in words and as a test.
+POSSIBLE: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "embedding_dim": (
+        "'auto' or a whole number",
+        lambda value: is_auto(value) or not isinstance(value, str),
+    ),
+    "learning_rate_init": ("a number above 0", lambda x: _is_number(x) and 0 < x < np.inf),
+    "weight_decay": ("a number at least 0", lambda x: _is_number(x) and 0 <= x < np.inf),
+    "dropout": ("a number at least 0 and below 1", lambda x: _is_number(x) and 0 <= x < 1),
+    # Whether there is such a layer, the network will say.
+    "dropout_layer": (
+        "a whole number, 0 for the inputs or -1 for what the output layer gets",
+        lambda layer: isinstance(layer, Integral) and not isinstance(layer, bool),
+    ),
+    "validation_fraction": (
+        "a number above 0 and below 1",
+        lambda x: _is_number(x) and 0 < x < 1,
+    ),
+    "clip_norm": (
+        "a number above 0, or None for no clipping",
+        lambda x: x is None or (_is_number(x) and 0 < x < np.inf),
+    ),
+    "early_stopping": ("True or False", _is_truth),
+    "warm_start": ("True or False", _is_truth),
+    "normalize": ("True or False, or 'auto'", lambda value: is_auto(value) or _is_truth(value)),
+    "callbacks": ("a list of functions that get an Epoch", _are_callbacks),
+    "class_weight": (
+        "None, 'balanced' or a dict of class to weight",
+        lambda value: value is None or is_named(value, "balanced") or isinstance(value, Mapping),
+    ),
+}
+
+
+def check_arguments(estimator: Any) -> None:
+    """Refuse what no fit could use, and say what was expected."""
+    objective = estimator.make_objective()
+    if not isinstance(objective, Objective):
+        raise CoCoError(
+            f"objective must be a value of cocoloss.estimators.objective, such as CoCo(), not "
+            f"{objective!r:.80}"
+        )
+    for name, (wanted, is_possible) in POSSIBLE.items():
+        value = getattr(estimator, name)
+        if not is_possible(value):
+            raise CoCoError(f"{name} must be {wanted}, not {value!r:.80}")
+    for name in ("max_iter", "batch_size", "n_iter_no_change", "n_members"):
+        check_integer(getattr(estimator, name), name, minimum=1)
+    for size in np.atleast_1d(np.asarray(estimator.hidden_layer_sizes, dtype=object)).tolist():
+        check_integer(size, "each of hidden_layer_sizes", minimum=1)
+    if not is_auto(estimator.embedding_dim):
+        check_integer(estimator.embedding_dim, "embedding_dim", minimum=1)
+    check_option(estimator.learning_rate, "learning_rate", DECAYS)
+    check_option(estimator.output, "output", OUTPUTS)
+    if isinstance(estimator.class_weight, Mapping):
+        _check_class_weights(estimator.class_weight)
+    _check_head(estimator, objective)
+    _check_together(estimator, objective)
+
+
+def _check_class_weights(class_weight: Mapping[Any, Any]) -> None:
+    for label, weight in class_weight.items():
+        if not isinstance(weight, Real) or not 0 < float(weight) < np.inf:
+            raise CoCoError(
+                f"class_weight must be positive, but class {label!r} has {weight!r}; leave the "
+                f"rows of a class out that is not to be learnt"
+            )
+
+
+def _check_head(estimator: Any, objective: Objective) -> None:
+    """Refuse a misspelt head before the training."""
+    head, names = estimator.head, ["auto", *HEADS]
+    if objective.head == READOUT:
+        names.insert(1, READOUT)
+    elif is_named(head, READOUT):
+        raise CoCoError(
+            f"head='readout' is not for {type(estimator).__name__}, which has no prototypes"
+        )
+    if is_named(head, *names):
+        return
+    try:
+        make_head(head)
+    except CoCoError as error:
+        raise CoCoError(
+            f"head must be one of {', '.join(map(repr, names))} or an instance of a scikit-learn "
+            f"classifier, not {head!r}"
+        ) from error
+
+
+def _check_together(estimator: Any, objective: Objective) -> None:
+    """Refuse arguments that other arguments leave without effect or sense."""
+    if estimator.module is not None and (estimator.output != "identity" or estimator.dropout):
+        raise CoCoError(
+            f"output={estimator.output!r} and dropout={estimator.dropout!r} are options of the "
+            f"multilayer perceptron; put what you want of them into your module"
+        )
+    if not is_auto(estimator.normalize) and estimator.normalize and objective.logits:
+        raise CoCoError(
+            f"normalize=True is not for {type(estimator).__name__}: its outputs are logits, which "
+            f"a norm of one would keep from ever being sure; leave it at 'auto'"
+        )
+
+
+def _check_device(device: Any) -> None:
+    """Refuse a device that torch does not know or that is not there."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise CoCoError(
+            f"device {device!r} cannot be used here; it may be 'cpu', 'cuda', 'cuda:1' or 'mps' "
+            f"where there is one"
+        ) from error

@@ -17,9 +17,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from cocoloss.estimators.early_stopping import HeldOutLoss
-from cocoloss.estimators.model import Ensemble, ModuleNetworks, Networks
+from cocoloss.estimators.model import (
+    WORTH_A_THREAD,
+    Ensemble,
+    ModuleNetworks,
+    Networks,
+    OneThread,
+)
 from cocoloss.estimators.objective import Objective
-from cocoloss.estimators.threads import WORTH_A_THREAD, OneThread
 from cocoloss.exceptions import CoCoError
 from cocoloss.metrics import dispersity
 from cocoloss.networks import LockstepMLP, ModuleStack, flat_buffers, load_flat
@@ -114,43 +119,29 @@ def train_jobs(
     design = jobs[0].design
     offsets = np.cumsum([0, *(len(job.inputs) for job in jobs)])[:-1]
 
-    def rows(which: Callable[[Job], list[NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
-        return [r + o for job, o in zip(jobs, offsets, strict=True) for r in which(job)]
+    def rows(part: str) -> list[NDArray[np.int64]]:
+        return [r + o for job, o in zip(jobs, offsets, strict=True) for r in getattr(job, part)]
 
     inputs = torch.from_numpy(np.concatenate([job.inputs for job in jobs])).to(design.device)
     labels = torch.from_numpy(np.concatenate([job.labels for job in jobs])).to(design.device)
     weights = _joined([job.weights for job in jobs], jobs)
-    data = TrainingData(inputs, labels, weights, rows(lambda job: job.train), jobs[0].n_classes)
+    data = TrainingData(inputs, labels, weights, rows("train"), jobs[0].n_classes)
     seeds = [seed for job in jobs for seed in job.seeds]
     generators = [np.random.default_rng(seed) for seed in seeds]
 
     with _threads(design, len(seeds)), ExitStack() as stack:
         network = _make_network(design, jobs, data, seeds, generators)
-        held_out = rows(lambda job: job.held_out)
+        held_out = rows("held_out")
         validate = None
         if all(len(r) for r in held_out):
             uneven = [None if np.ptp(job.row_weights) == 0 else job.row_weights for job in jobs]
-            validate = HeldOutLoss(
-                inputs,
-                labels,
-                data.rows,
-                held_out,
-                data.n_classes,
-                logits=design.logits,
-                weights=_joined(uneven, jobs),
-            )
+            counts = _joined(uneven, jobs)
+            validate = HeldOutLoss(data, held_out, logits=design.logits, weights=counts)
         modules = list(network.modules) if isinstance(network, ModuleStack) else None
         if verbose:
             callbacks = [*callbacks, stack.enter_context(_progress_bar(jobs[0]))]
-        outcome = train(
-            network,
-            design.loss,
-            data,
-            design.schedule,
-            generators,
-            validate=validate,
-            callbacks=callbacks,
-        )
+        how: dict[str, Any] = {"validate": validate, "callbacks": callbacks}
+        outcome = train(network, design.loss, data, design.schedule, generators, **how)
     return _shared_out(jobs, outcome, modules)
 
 

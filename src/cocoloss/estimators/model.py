@@ -5,18 +5,21 @@ torch: numpy and pandas are enough.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
+from threading import Lock, get_ident
 from typing import Any, Protocol, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
-from cocoloss._checks import check_option, is_sparse
+from cocoloss._checks import check_option, is_sparse, require, state_array, state_part
 from cocoloss.columns.encoder import FloatEncoder, TableEncoder
-from cocoloss.estimators.threads import threads_for
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads.fitted import head_from_state
 
@@ -26,10 +29,17 @@ MAX_WIDTH = 2**24
 OUTPUTS = ("identity", "tanh")
 ENCODERS: dict[str, Any] = {kind.__name__: kind for kind in (TableEncoder, FloatEncoder)}
 TINY_NORM = 1e-12  # that of cocoloss.networks, which needs torch
+# Multiplications of one step from which a second thread is worth its risk. On idle cores it pays
+# from some 3e7 on, by a third; on busy ones the threads wait for each other, and ten folds that
+# take 3 s on one thread were seen to take 130 s on two.
+WORTH_A_THREAD = 1_000_000_000
 
 
 class Networks(Protocol):
-    """K networks that embed rows: what a solver leaves behind."""
+    """K networks that embed rows: what a solver leaves behind.
+
+    A kind that model files hold has ``to_state`` and ``from_state``, and is one of NETWORKS.
+    """
 
     @property
     def n_networks(self) -> int:
@@ -76,6 +86,11 @@ class Ensemble:
         return self.layer_sizes[0]
 
     @property
+    def n_outputs(self) -> int:
+        """Numbers that each gives for a row."""
+        return self.layer_sizes[-1]
+
+    @property
     def width(self) -> int:
         """Dimensions of an embedding, q."""
         return self.layer_sizes[-2 if self.logits else -1]
@@ -96,18 +111,13 @@ class Ensemble:
         n_layers = len(self.layer_sizes) - 1
         return layer < (n_layers - 2 if self.linear_hidden else n_layers - 1)
 
-    def outputs(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Return what each network gives for the rows of a matrix, (K, n, outputs)."""
-        return self.embed(X)
-
     def embeddings(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the embedding of the rows by each network, (K, n, q)."""
-        return self.embed(X, hidden=self.logits)
+        return self.outputs(X, hidden=self.logits)
 
-    def embed(self, X: NDArray[np.float32], *, hidden: bool = False) -> NDArray[np.float64]:
-        """Return the last layer of each network, or the last hidden one, (K, n, q)."""
-        width = self.layer_sizes[-2] if hidden else self.layer_sizes[-1]
-        result = np.empty((self.n_networks, len(X), width))
+    def outputs(self, X: NDArray[np.float32], *, hidden: bool = False) -> NDArray[np.float64]:
+        """Return the last layer of each network, or the last hidden one, (K, n, outputs)."""
+        result = np.empty((self.n_networks, len(X), self.layer_sizes[-2 if hidden else -1]))
         step = max(1, BLOCK_NUMBERS // max(self.layer_sizes))
         work = step * max(n_in * n_out for n_in, n_out in pairwise(self.layer_sizes))
         with threads_for(work):
@@ -121,16 +131,13 @@ class Ensemble:
     def _forward(
         self, layers: list[tuple[Any, Any]], a: NDArray[np.float64], *, hidden: bool
     ) -> NDArray[np.float64]:
-        for layer, (weight, bias) in enumerate(layers[:-1]):
+        for layer, (weight, bias) in enumerate(layers[:-1] if hidden else layers):
             a = a @ weight
             a += bias
             if self.has_relu(layer):
                 np.maximum(a, 0, out=a)
         if hidden:
             return a
-        weight, bias = layers[-1]
-        a = a @ weight
-        a += bias
         if self.output == "tanh":
             np.tanh(a, out=a)
         return _normalized(a) if self.normalize else a
@@ -142,23 +149,18 @@ class Ensemble:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
-        sizes = _part(state, "layer_sizes", list)
-        if len(sizes) < 2 or not all(type(n) is int and 1 <= n <= MAX_WIDTH for n in sizes):
-            raise CoCoError("the layers have no possible sizes")
-        parameters = _part(state, "parameters", np.ndarray)
+        sizes = state_part(state, "layer_sizes", list, of=int)
+        possible = len(sizes) > 1 and all(1 <= n <= MAX_WIDTH for n in sizes)
+        require(possible, "the layers have no possible sizes")
         n_parameters = sum((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))
-        if parameters.dtype != np.float32 or parameters.shape[1:] != (n_parameters,):
-            raise CoCoError("the weights do not fill the layers")
-        if not np.isfinite(parameters).all():
-            raise CoCoError("weights are not finite")
-        return cls(
-            tuple(sizes),
-            parameters,
-            check_option(_part(state, "output", str), "output", OUTPUTS),
-            normalize=_part(state, "normalize", bool),
-            linear_hidden=_part(state, "linear_hidden", bool),
-            logits=_part(state, "logits", bool),
-        )
+        parameters = state_array(state, "parameters", np.float32, (None, n_parameters))
+        output = check_option(state_part(state, "output", str), "output", OUTPUTS)
+        flags = ("normalize", "linear_hidden", "logits")
+        truths = {name: state_part(state, name, bool) for name in flags}
+        return cls(tuple(map(int, sizes)), parameters, output, **truths)
+
+
+NETWORKS: dict[str, Any] = {kind.__name__: kind for kind in (Ensemble,)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +197,7 @@ class ModuleNetworks:
             for start in range(0, max(1, len(X)), MODULE_ROWS):
                 x = torch.from_numpy(X[start : start + MODULE_ROWS]).to(self.device)
                 blocks.append(np.stack([module(x).cpu().numpy() for module in self.modules]))
-        made = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+        made = np.concatenate(blocks, axis=1)
         return _normalized(made.astype(np.float64)) if self.normalize else made
 
     def embeddings(self, X: NDArray[np.float32]) -> NDArray[Any]:
@@ -259,7 +261,9 @@ class FittedModel:
             mean = self._mean("decision_function", features)
             best = (mean > 0).astype(int) if mean.ndim == 1 else mean.argmax(axis=1)
         else:
-            best = self._votes(features).argmax(axis=1)
+            pairs = zip(self.heads, features, strict=True)
+            votes = np.stack([head.predict(h) for head, h in pairs])  # (K, n)
+            best = (votes[..., None] == np.arange(len(self.classes))).sum(axis=0).argmax(axis=1)
         return np.asarray(self.classes[best])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -319,12 +323,12 @@ class FittedModel:
 
         Networks, encoder and heads must be ours: those of the user's own have no state.
         """
-        parts: Any = self.networks
+        networks: Any = self.networks
         return {
             "classes": self.classes,
             "prior": self.prior,
             "encoder": {"kind": type(self.encoder).__name__, "state": self.encoder.to_state()},
-            "networks": parts.to_state(),
+            "networks": {"kind": type(networks).__name__, **networks.to_state()},
             "heads": [head.to_state() for head in self.heads],
             "reads_outputs": self.reads_outputs,
         }
@@ -339,27 +343,26 @@ class FittedModel:
             If a part is missing or impossible, or parts do not fit together: a stranger may have
             written the state.
         """
-        networks = Ensemble.from_state(_part(state, "networks", dict))
-        described = _part(state, "encoder", dict)
-        kind = ENCODERS[check_option(described.get("kind"), "the preprocessing", ENCODERS)]
-        encoder = kind.from_state(_part(described, "state", dict))
-        if encoder.width != networks.n_inputs:
-            raise CoCoError("the preprocessing does not fit the first layer")
-        classes, prior = (_part(state, name, np.ndarray) for name in ("classes", "prior"))
+        described = state_part(state, "networks", dict)
+        kind = described.get("kind", Ensemble.__name__)  # the only one when none was written
+        networks = NETWORKS[check_option(kind, "the networks", NETWORKS)].from_state(described)
+        described = state_part(state, "encoder", dict)
+        kind = check_option(described.get("kind"), "the preprocessing", ENCODERS)
+        encoder = ENCODERS[kind].from_state(state_part(described, "state", dict))
+        fits = encoder.width == networks.n_inputs
+        require(fits, "the preprocessing does not fit the first layer")
+        classes = state_part(state, "classes", np.ndarray)
         C = classes.size
-        if classes.shape != (C,) or prior.shape != (C,) or not (prior > 0).all():
-            raise CoCoError("the classes are no list, or have no possible priors")
-        heads = tuple(map(head_from_state, _part(state, "heads", list)))
-        if len(heads) != networks.n_networks or not heads:
-            raise CoCoError("there is not one head for each network")
-        if len({type(head) for head in heads}) != 1:
-            raise CoCoError("the heads are of different kinds")
-        reads_outputs = _part(state, "reads_outputs", bool)
-        width = networks.layer_sizes[-1] if reads_outputs else networks.width
-        if any(head.n_features != width for head in heads):
-            raise CoCoError("a head does not fit the embedding")
-        if any(head.n_classes != C for head in heads):
-            raise CoCoError("the heads know other classes than the model")
+        require(classes.shape == (C,), "the classes are no list")
+        prior = state_array(state, "prior", np.float64, (C,), positive=True)
+        heads = tuple(map(head_from_state, state_part(state, "heads", list)))
+        fits = 0 < len(heads) == networks.n_networks
+        require(fits, "there is not one head for each network")
+        require(len({type(head) for head in heads}) == 1, "the heads are of different kinds")
+        reads_outputs = state_part(state, "reads_outputs", bool)
+        width = networks.n_outputs if reads_outputs else networks.width
+        fits = all((head.n_features, head.n_classes) == (width, C) for head in heads)
+        require(fits, "a head does not fit the embedding, or knows other classes than the model")
         return cls(classes, prior, encoder, networks, heads, reads_outputs)
 
     def _mean(self, method: str, features: NDArray[Any]) -> NDArray[np.float64]:
@@ -368,14 +371,6 @@ class FittedModel:
         with threads_for(BLOCK_NUMBERS * features.shape[-1]):  # of a head, in one block of rows
             mean: NDArray[np.float64] = np.mean([getattr(h, method)(f) for h, f in pairs], axis=0)
         return mean
-
-    def _votes(self, features: NDArray[Any]) -> NDArray[np.int64]:
-        """Return how many heads are for each class, (n, C)."""
-        votes = np.zeros((features.shape[1], len(self.classes)), dtype=np.int64)
-        rows = np.arange(len(votes))
-        for head, h in zip(self.heads, features, strict=True):
-            votes[rows, head.predict(h)] += 1
-        return votes
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,28 +386,15 @@ class History:
     @classmethod
     def from_state(cls, state: Mapping[str, Any], n_members: int, n_classes: int) -> Self:
         """Return the history that a dict of its attributes describes, or refuse it."""
-        curves = _part(state, "loss_curves", list)
-        epochs, masses = (
-            _part(state, name, np.ndarray) for name in ("best_epochs", "class_masses")
-        )
-        seed, n_parts = _part(state, "seed", int), _part(state, "n_parts", int)
-        if seed < 0 or n_parts < 1 or epochs.dtype.kind != "i" or epochs.shape != (n_members,):
-            raise CoCoError("the epochs, seed or parts of its history are none")
-        if len(curves) != n_members or not all(
-            isinstance(curve, list) and all(isinstance(loss, float) for loss in curve)
-            for curve in curves
-        ):
-            raise CoCoError("the loss curves of its history are none")
-        if masses.dtype != np.float64 or masses.shape != (n_classes,) or not (masses > 0).all():
-            raise CoCoError("the classes of its history are not those of the model")
+        curves = state_part(state, "loss_curves", list, of=list, n=n_members)
+        losses = (loss for curve in curves for loss in curve)
+        are_numbers = all(isinstance(loss, float) for loss in losses)
+        require(are_numbers, "the loss curves of its history are none")
+        epochs = state_array(state, "best_epochs", np.signedinteger, (n_members,))
+        masses = state_array(state, "class_masses", np.float64, (n_classes,), positive=True)
+        seed, n_parts = state_part(state, "seed", int), state_part(state, "n_parts", int)
+        require(seed >= 0 and n_parts >= 1, "the seed or the parts of its history are none")
         return cls(curves, epochs, seed, masses, n_parts)
-
-
-def _part(state: Mapping[str, Any], name: str, kind: type) -> Any:
-    """Return a part of a state, or say that it is not there or of another type."""
-    if not isinstance(state.get(name), kind):
-        raise CoCoError(f"its {name} must be of type {kind.__name__}")
-    return state[name]
 
 
 def _normalized(embeddings: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -431,10 +413,11 @@ def as_inputs(made: Any, encoder: Any, rows: Any) -> NDArray[np.float32]:
             inputs = np.ascontiguousarray(made, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise CoCoError(f"the preprocessing {name} must make numbers: {error}") from error
-    if inputs.ndim != 2 or len(inputs) != _n_rows(rows) or inputs.shape[1] == 0:
+    n_rows = (rows if hasattr(rows, "shape") else np.asarray(rows, dtype=object)).shape[0]
+    if inputs.ndim != 2 or len(inputs) != n_rows or inputs.shape[1] == 0:
         raise CoCoError(
-            f"the preprocessing {name} must make a matrix with a row for each of the "
-            f"{_n_rows(rows)} rows, but made one of shape {inputs.shape}"
+            f"the preprocessing {name} must make a matrix with a row for each of the {n_rows} "
+            f"rows, but made one of shape {inputs.shape}"
         )
     if not np.isfinite(inputs).all():
         raise CoCoError(
@@ -444,9 +427,82 @@ def as_inputs(made: Any, encoder: Any, rows: Any) -> NDArray[np.float32]:
     return inputs
 
 
-def _n_rows(rows: Any) -> int:
-    if isinstance(rows, pd.DataFrame | np.ndarray):
-        return len(rows)
-    from sklearn.utils.validation import _num_samples  # noqa: PLC0415 - slow, and seldom needed
+# Threads ----------------------------------------------------------------------------------------
 
-    return int(_num_samples(rows))
+
+@contextmanager
+def threads_for(work: int) -> Iterator[None]:
+    """Let numpy's products of so many multiplications use one thread, or as many as there are."""
+    with ExitStack() as stack:
+        if work < WORTH_A_THREAD:
+            with _looking:  # two threads that look at once would count apart
+                limits = _blas_limits()
+            for limit in limits:
+                stack.enter_context(limit.held())
+        yield
+
+
+class OneThread:
+    """A library kept to one thread while anybody wants that: fits may run side by side.
+
+    Who comes second finds the limit of the first, and must not take it for what was there before.
+    So the first to come notes the number, and that is what is put back. Where every thread has a
+    number of its own (``per_thread``), each lowers and restores it; else the first to come lowers
+    it for all, and the last to go restores it.
+    """
+
+    def __init__(
+        self, get: Callable[[], int], put: Callable[[int], object], *, per_thread: bool
+    ) -> None:
+        self._get, self._put, self._per_thread = get, put, per_thread
+        self._lock = Lock()
+        self._inside: Counter[int] = Counter()  # how often each thread is
+        self._before = 1
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep to one thread from here to there."""
+        me = get_ident()
+        with self._lock:
+            if not self._inside:
+                self._before = self._get()
+            if self._is_free() and self._before != 1:
+                self._put(1)
+                if self._get() != 1:  # somebody else rules, so there will be nothing to restore
+                    self._before = 1
+            self._inside[me] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside[me] -= 1
+                if not self._inside[me]:
+                    del self._inside[me]
+                if self._is_free() and self._before != 1:
+                    self._put(self._before)
+
+    def _is_free(self) -> bool:
+        """Return whether nobody holds the number that this thread sees."""
+        return get_ident() not in self._inside if self._per_thread else not self._inside
+
+
+_looking = Lock()
+
+
+@cache
+def _blas_limits() -> list[OneThread]:
+    """Look at every loaded library, once."""
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [_limit(library) for library in found]
+
+
+def _limit(library: Any) -> OneThread:
+    # Only the thread that has set a number may change it until it lets go; older ones do not care.
+    let_go = getattr(library, "clear_controlling_thread", lambda: None)
+    openmp = getattr(library, "threading_layer", None) == "openmp"
+
+    def put(number: int) -> None:
+        library.set_num_threads(number)
+        let_go()
+
+    return OneThread(library.get_num_threads, put, per_thread=openmp)

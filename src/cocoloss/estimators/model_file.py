@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from cocoloss._checks import require
 from cocoloss._late import LateNames
-from cocoloss.estimators.model import Ensemble, FittedModel, History
+from cocoloss.estimators.model import ENCODERS, NETWORKS, FittedModel, History
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
 from cocoloss.heads.fitted import KINDS as HEAD_KINDS
@@ -49,35 +50,17 @@ PARTS = LateNames(
 def load_model(path: str | os.PathLike[str]) -> FittedModel:
     """Read a model file for its predictions alone: without scikit-learn, scipy and torch.
 
-    They are those of the classifier that :func:`load` gives, to the last bit.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Raises
-    ------
-    CoCoError
-        As :func:`load` does.
+    They are those of the classifier that :func:`load` gives, to the last bit; files are refused as
+    there, by a :class:`CoCoError`.
     """
-    model: FittedModel = _read(path, _model)
+    model: FittedModel = _read(path)
     return model
 
 
 def load(path: str | os.PathLike[str], kind: type | None = None) -> Any:
-    """Read a classifier of any class that its ``save`` wrote; nothing in the file is run.
+    """Read a classifier that its ``save`` wrote, of a class that is expected or of any.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    kind : type, optional
-        The class that is expected.
-
-    Returns
-    -------
-    The fitted classifier; predicting needs no torch.
+    Nothing in the file is run, and predicting needs no torch.
 
     Raises
     ------
@@ -115,23 +98,23 @@ def save(classifier: Any, path: str | os.PathLike[str]) -> None:
 
 def _check_own_parts(model: FittedModel) -> None:
     """Refuse what only pickle could hold, and say what to do instead."""
-    if not isinstance(model.networks, Ensemble):
-        raise CoCoError(
-            "a model file cannot hold a torch module; save its weights with torch.save, or "
-            "describe the network by hidden_layer_sizes"
-        )
-    if not hasattr(model.encoder, "to_state"):
-        raise CoCoError(
-            f"a model file cannot hold the preprocessing {type(model.encoder).__name__}; use "
-            f"preprocess='auto' or None and transform the table before"
-        )
-    if type(model.heads[0]) not in HEAD_KINDS.values():
-        from cocoloss.heads import HEADS  # noqa: PLC0415 - scikit-learn
+    from cocoloss.heads import HEADS  # noqa: PLC0415 - scikit-learn
 
-        raise CoCoError(
-            f"a model file cannot hold the head {type(model.heads[0]).__name__}; use one of "
-            f"{', '.join(HEADS)}"
-        )
+    networks, encoder, head = type(model.networks), type(model.encoder), type(model.heads[0])
+    require(
+        networks in NETWORKS.values(),
+        "a model file cannot hold a torch module; save its weights with torch.save, or describe "
+        "the network by hidden_layer_sizes",
+    )
+    require(
+        encoder in ENCODERS.values(),
+        f"a model file cannot hold the preprocessing {encoder.__name__}; use preprocess='auto' or "
+        f"None and transform the table before",
+    )
+    require(
+        head in HEAD_KINDS.values(),
+        f"a model file cannot hold the head {head.__name__}; use one of {', '.join(HEADS)}",
+    )
 
 
 def _arguments(part: Any) -> dict[str, Any]:
@@ -157,28 +140,26 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _read(path: str | os.PathLike[str], make: Callable[[Mapping[str, Any]], Any]) -> Any:
+def _read(
+    path: str | os.PathLike[str],
+    make: Callable[[FittedModel, Mapping[str, Any]], Any] = lambda model, _: model,
+) -> Any:
+    """Return what is made of the model in a file, after it has predicted once."""
     state = read_state(path)
     try:
-        return make(state)
+        model = FittedModel.from_state(state["model"])
+        model.try_out()
+        return make(model, state)
     except (Exception, RecursionError) as error:  # the parts of a crafted file may say anything
         raise CoCoError(f"{path} is not a usable model file: {_brief(error)}") from error
 
 
-def _model(state: Mapping[str, Any]) -> FittedModel:
-    """Return the model of a file after it has predicted once."""
-    model = FittedModel.from_state(state["model"])
-    model.try_out()
-    return model
-
-
-def _classifier(state: Mapping[str, Any]) -> Any:
+def _classifier(model: FittedModel, state: Mapping[str, Any]) -> Any:
     """Return the classifier that a state describes."""
-    model = _model(state)  # first, so that both readers refuse in the same words
-    history = History.from_state(state["history"], len(model.heads), len(model.classes))
     from cocoloss.columns import make_preprocessor  # noqa: PLC0415 - scikit-learn
     from cocoloss.estimators import classifiers  # noqa: PLC0415
 
+    history = History.from_state(state["history"], len(model.heads), len(model.classes))
     name = state["classifier"]
     if name not in CLASSIFIERS:
         raise CoCoError(f"a classifier of a class that no file holds: {name!r:.60}")
@@ -291,11 +272,10 @@ def _unsealed(path: Path, sealed: str, tensors: dict[str, NDArray[Any]]) -> dict
     try:
         document = json.loads(text)
         version, writer, tree = document["version"], document["writer"], document["state"]
+        if type(version) is not int or version < 1:
+            raise CoCoError("its version is no number")  # noqa: TRY301
     except (Exception, RecursionError) as error:  # whatever a crafted text makes json say
         raise (_refusal(path, error) if intact else _altered(path)) from error
-    if type(version) is not int or version < 1:
-        unusable = _refusal(path, CoCoError("its version is no number"))
-        raise unusable if intact else _altered(path)
     if version > VERSION:
         raise CoCoError(
             f"{path} has format {version} of {writer!r:.60}, and this version of cocoloss "
@@ -395,9 +375,9 @@ class _Decoder:
     def state(self, tree: Any) -> dict[str, Any]:
         """Return a whole state, of which every array is a part."""
         state = self.decode(tree)
-        if self.tensors or not isinstance(state, dict):
-            raise CoCoError("its arrays are not those of its description")
-        return state
+        complete = isinstance(state, dict) and not self.tensors
+        require(complete, "its arrays are not those of its description")
+        return dict(state)
 
     def decode(self, tree: Any) -> Any:
         if isinstance(tree, list):
@@ -409,31 +389,28 @@ class _Decoder:
         return {key.removeprefix(SPECIAL): self.decode(item) for key, item in tree.items()}
 
     def _array(self, tree: dict[str, Any]) -> NDArray[Any]:
-        array = self.tensors.pop(tree["name"], None)
-        if array is None:
-            raise CoCoError("an array is not there, or was taken before")
-        if array.dtype == bool and (array.view(np.uint8) > 1).any():
-            raise CoCoError("an array holds bytes that are neither true nor false")
+        require(tree["name"] in self.tensors, "an array is not there, or was taken before")
+        array = self.tensors.pop(tree["name"])
+        truths = array.dtype != bool or (array.view(np.uint8) <= 1).all()
+        require(truths, "an array holds bytes that are neither true nor false")
         dtype = tree.get("dtype")
         if dtype is None:
             return array
-        if np.dtype(dtype).kind not in "Mm" or array.dtype != np.int64:
-            raise CoCoError("an array of times is none")
+        times = np.dtype(dtype).kind in "Mm" and array.dtype == np.int64
+        require(times, "an array of times is none")
         return array.view(dtype)
 
     def _text(self, tree: dict[str, Any]) -> NDArray[Any]:
         items = self.decode(tree["items"])
-        if not isinstance(items, list):
-            raise CoCoError("an array of text is no list")
+        require(isinstance(items, list), "an array of text is no list")
         self.text_bytes += _text_bytes(items)
-        if self.text_bytes > MAX_TEXT_ARRAYS:
-            raise CoCoError("it unpacks to more than a model needs")
+        require(self.text_bytes <= MAX_TEXT_ARRAYS, "it unpacks to more than a model needs")
         if tree["dtype"] == "object":
             array = np.empty(len(items), dtype=object)
             array[:] = items
             return array
-        if not all(isinstance(item, str) for item in items):
-            raise CoCoError("an array of text holds something else")
+        texts = all(isinstance(item, str) for item in items)
+        require(texts, "an array of text holds something else")
         return np.array(items, dtype=str)
 
 

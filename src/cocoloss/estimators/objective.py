@@ -75,14 +75,8 @@ class Objective(ABC):
     ) -> "ReadoutHead":
         """Return the unfitted head that reads the classes off the outputs, if there is one.
 
-        Parameters
-        ----------
-        loss : object
-            What :meth:`make_loss` has made.
-        learnt_share : array of shape (C,)
-            Share of each class in the loss.
-        prior : array of shape (C,)
-            Under which to predict.
+        ``loss`` is what :meth:`make_loss` has made, ``learnt_share`` the share of each class in
+        it, and ``prior`` the one under which to predict, both (C,).
         """
         raise CoCoError(
             f"head is 'readout', but {type(self).__name__} has no method readout that makes one; "
@@ -128,19 +122,16 @@ class CoCo(Objective):
         one stack.
         """
         mass = np.bincount(labels, weights=weights)
-        exponent = self._exponent(mass.max() / mass.min())
+        exponent: Any = self.balance
+        if isinstance(exponent, str):
+            rule = check_option(exponent, "loss", EXPONENTS)
+            if rule == "auto":
+                rule = "coco" if mass.max() / mass.min() < BALANCED_FROM else "balanced"
+            exponent = EXPONENTS[rule]
         if exponent == 0:
             return weights
         priors = mass / mass.sum()
         return np.asarray(weights * ((len(mass) * priors) ** -exponent)[labels])
-
-    def _exponent(self, ratio: float) -> float:
-        if not isinstance(self.balance, str):
-            return self.balance
-        exponent = EXPONENTS[check_option(self.balance, "loss", EXPONENTS)]
-        if exponent is not None:
-            return exponent
-        return EXPONENTS["coco" if ratio < BALANCED_FROM else "balanced"] or 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,8 +39,8 @@ def write_onnx(model: FittedModel, path: str | os.PathLike[str]) -> None:
         raise CoCoError("a torch module is exported by torch.onnx.export, not from here")
     labels = _labels(model.classes)
     heads = [_known_head(head) for head in model.heads]
-    graph = _Graph()
-    X = graph.add("Cast", "X", to=onnx.TensorProto.DOUBLE)
+    graph, kinds = _Graph(onnx), onnx.TensorProto
+    X = graph.add("Cast", "X", to=kinds.DOUBLE)
     scores, embeddings = [], []
     for k, head in enumerate(heads):
         hidden, output = _network(graph, networks, k, X)
@@ -50,16 +50,18 @@ def write_onnx(model: FittedModel, path: str | os.PathLike[str]) -> None:
     joined = graph.add("Concat", *embeddings, axis=1)
     embedding = graph.add("Div", joined, graph.constant(np.sqrt(len(embeddings))))
     best = graph.add("ArgMax", mean, axis=1, keepdims=0)
-    graph.name(graph.add("Gather", graph.constant(labels, keep=True), best), "label")
-    probable = isinstance(heads[0], FittedHead)
-    graph.name(
-        graph.add("Cast", mean, to=onnx.TensorProto.FLOAT),
-        "probabilities" if probable else "scores",
-    )
-    graph.name(graph.add("Cast", embedding, to=onnx.TensorProto.FLOAT), "embedding")
-    kinds = onnx.TensorProto
-    kind = {"O": kinds.STRING, "i": kinds.INT64, "f": kinds.DOUBLE}[labels.dtype.kind]
-    proto = graph.build(onnx, model, kind)
+    label = graph.add("Gather", graph.constant(labels, keep=True), best)
+    label_kind = {"O": kinds.STRING, "i": kinds.INT64, "f": kinds.DOUBLE}[labels.dtype.kind]
+    graph.output("label", label, label_kind)
+    name = "probabilities" if isinstance(heads[0], FittedHead) else "scores"
+    graph.output(name, graph.add("Cast", mean, to=kinds.FLOAT), kinds.FLOAT, len(labels))
+    narrow = graph.add("Cast", embedding, to=kinds.FLOAT)
+    graph.output("embedding", narrow, kinds.FLOAT, model.n_outputs)
+    proto = graph.build(model.n_inputs)
+    about = {"classes": model.classes.tolist(), "inputs": _input_names(model.encoder)}
+    texts = {name: json.dumps([str(item) for item in items]) for name, items in about.items()}
+    onnx.helper.set_model_props(proto, texts)
+    onnx.checker.check_model(proto)
     with write_whole(path) as aside:
         onnx.save(proto, os.fspath(aside))
 
@@ -67,25 +69,26 @@ def write_onnx(model: FittedModel, path: str | os.PathLike[str]) -> None:
 class _Graph:
     """Nodes and constants, named as they come."""
 
-    def __init__(self) -> None:
-        self.nodes: list[tuple[str, tuple[str, ...], str, dict[str, Any]]] = []
-        self.constants: list[tuple[str, NDArray[Any]]] = []
-        self.outputs: list[str] = []
+    def __init__(self, onnx: Any) -> None:
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.outputs: list[Any] = []
 
     def add(self, operation: str, *inputs: str, **attributes: Any) -> str:
         output = f"v{len(self.nodes)}"
-        self.nodes.append((operation, inputs, output, attributes))
+        self.nodes.append(self.onnx.helper.make_node(operation, inputs, [output], **attributes))
         return output
 
     def constant(self, value: ArrayLike, *, keep: bool = False) -> str:
         name = f"c{len(self.constants)}"
-        array = np.asarray(value)
-        self.constants.append((name, array if keep else array.astype(np.float64)))
+        array = np.asarray(value) if keep else np.asarray(value).astype(np.float64)
+        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
         return name
 
-    def name(self, value: str, name: str) -> None:
-        self.nodes.append(("Identity", (value,), name, {}))
-        self.outputs.append(name)
+    def output(self, name: str, value: str, kind: int, *shape: int) -> None:
+        self.nodes.append(self.onnx.helper.make_node("Identity", [value], [name]))
+        self.outputs.append(self.onnx.helper.make_tensor_value_info(name, kind, ["N", *shape]))
 
     def mean(self, values: list[str]) -> str:
         total = values[0]
@@ -103,42 +106,14 @@ class _Graph:
         norms = self.add("Sqrt", self.squares(value, 1, keepdims=1))
         return self.add("Div", value, self.add("Max", norms, self.constant(TINY_NORM)))
 
-    def build(self, onnx: Any, model: FittedModel, label_kind: int) -> Any:
-        """Return the model: an input of any number of rows, and the named outputs."""
-        from onnx import helper, numpy_helper  # noqa: PLC0415
-
-        kinds = {"label": label_kind}
-        shapes: dict[str, list[Any]] = {"label": ["N"], "embedding": ["N", model.n_outputs]}
-        outputs = [
-            helper.make_tensor_value_info(
-                name,
-                kinds.get(name, onnx.TensorProto.FLOAT),
-                shapes.get(name, ["N", len(model.classes)]),
-            )
-            for name in self.outputs
-        ]
-        graph = helper.make_graph(
-            [helper.make_node(op, ins, [out], **attrs) for op, ins, out, attrs in self.nodes],
-            "cocoloss",
-            [helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, ["N", model.n_inputs])],
-            outputs,
-            [
-                numpy_helper.from_array(np.atleast_1d(c) if c.dtype == object else c, name)
-                for name, c in self.constants
-            ],
-        )
-        proto = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="cocoloss"
-        )
+    def build(self, n_inputs: int) -> Any:
+        """Return the graph as a model that takes any number of rows."""
+        helper, kind = self.onnx.helper, self.onnx.TensorProto.FLOAT
+        inputs = [helper.make_tensor_value_info("X", kind, ["N", n_inputs])]
+        graph = helper.make_graph(self.nodes, "cocoloss", inputs, self.outputs, self.constants)
+        opset = [helper.make_opsetid("", OPSET)]
+        proto = helper.make_model(graph, opset_imports=opset, producer_name="cocoloss")
         proto.ir_version = IR_VERSION
-        helper.set_model_props(
-            proto,
-            {
-                "classes": json.dumps([str(c) for c in model.classes.tolist()]),
-                "inputs": json.dumps([str(n) for n in _input_names(model.encoder)]),
-            },
-        )
-        onnx.checker.check_model(proto)
         return proto
 
 

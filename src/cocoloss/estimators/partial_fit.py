@@ -8,18 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from cocoloss.estimators.base import check_arguments
 from cocoloss.estimators.fit import (
     Fitted,
     as_table,
+    check_arguments,
     finish_job,
     make_design,
     new_seed,
     read_inputs,
 )
 from cocoloss.estimators.jobs import Job, train_jobs
-from cocoloss.estimators.sample_weights import make_copies
-from cocoloss.estimators.targets import class_weights, decision_prior, read_target, relative
+from cocoloss.estimators.model import History
+from cocoloss.estimators.targets import (
+    class_weights,
+    decision_prior,
+    make_copies,
+    read_target,
+    relative,
+)
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import EmbeddingHead
 from cocoloss.heads.fitted import FittedReadout
@@ -37,15 +43,6 @@ class RecentRows(NamedTuple):
     carry_heads: bool  # whether the heads are fitted on them; those of a fit stay at first
 
 
-class Seen(NamedTuple):
-    """What is known of all parts and fits before this one."""
-
-    classes: NDArray[Any]  # (C,)
-    masses: NDArray[np.float64]  # (C,), what the rows of each class weighed
-    n_parts: int
-    seed: int
-
-
 def learn_part(
     estimator: Any, X: Any, y: Any, classes: Any, sample_weight: Any
 ) -> tuple[Fitted, RecentRows]:
@@ -58,30 +55,29 @@ def learn_part(
     X = as_table(estimator, X)
     y, weights = read_target(X, y, sample_weight, reader)
     first = not hasattr(estimator, "model_")
-    seen = _begin(estimator, y[weights > 0], classes) if first else _go_on(estimator)
-    labels = _known_labels(y, weights > 0, seen.classes)
+    classes, seen = _begin(estimator, y[weights > 0], classes) if first else _go_on(estimator)
+    labels = _known_labels(y, weights > 0, classes)
     copies = make_copies(X, labels, weights, reader)
     labels, weights = labels[copies.rows], copies.weights
     rows = _safe_indexing(X, copies.rows)
-    preprocessor, inputs = read_inputs(estimator, rows, seen.classes[labels], learn=first)
-    absent = np.setdiff1d(np.arange(len(seen.classes)), labels)
+    preprocessor, inputs = read_inputs(estimator, rows, classes[labels], learn=first)
+    absent = np.setdiff1d(np.arange(len(classes)), labels)
     if first and len(absent):
         raise CoCoError(
             f"the first part must hold rows of every class, but has none of "
-            f"{seen.classes[absent[:5]].tolist()} that weigh anything; put some into it"
+            f"{classes[absent[:5]].tolist()} that weigh anything; put some into it"
         )
-    masses = np.bincount(labels, weights=weights, minlength=len(seen.classes))
-    seen = seen._replace(masses=seen.masses + masses)
+    masses = seen.class_masses + np.bincount(labels, weights=weights, minlength=len(classes))
 
-    n = estimator.n_members
-    design = make_design(estimator, inputs.shape[1], len(seen.classes), seen.seed)
-    per_class = _weights_in_training(estimator, seen, design.objective)
+    n, seed = estimator.n_members, seen.seed
+    design = make_design(estimator, inputs.shape[1], len(classes), seed)
+    per_class = _weights_in_training(estimator, classes, masses, design.objective)
     schedule = replace(design.schedule, n_epochs=1, decay="constant", patience=None)
     everything = np.arange(len(labels))
     job = Job(
         design=replace(design, schedule=schedule),
-        classes=seen.classes,
-        prior=decision_prior(estimator.priors, estimator.class_weight, seen.classes, seen.masses),
+        classes=classes,
+        prior=decision_prior(estimator.priors, estimator.class_weight, classes, masses),
         preprocessor=preprocessor,
         inputs=inputs,
         labels=labels,
@@ -89,46 +85,49 @@ def learn_part(
         row_weights=weights,
         train=[everything] * n,
         held_out=[everything[:0]] * n,
-        seed=seen.seed,
-        seeds=[seen.seed + k + n * seen.n_parts for k in range(n)],  # another order in every part
+        seed=seed,
+        seeds=[seed + k + n * seen.n_parts for k in range(n)],  # another order in every part
         start=None if first else estimator.model_.networks,
     )
     (trained,) = train_jobs([job], estimator.callbacks or [], verbose=estimator.verbose)
-    recent = _keep_rows(None if first else estimator.recent_rows_, job, seen.masses, first=first)
-    learnt = seen.masses * per_class  # what the rows of each class weighed in the loss, (C,)
+    recent = _keep_rows(None if first else estimator.recent_rows_, job, masses, first=first)
+    learnt = masses * per_class  # what the rows of each class weighed in the loss, (C,)
     if recent.carry_heads:
         fitted = finish_job(_on_recent_rows(job, recent, learnt), trained)
     else:
         heads = [_with_shares(head, job.prior, learnt) for head in estimator.heads_]
         fitted = finish_job(job, trained, heads)
-    curves = [[]] * n if first else estimator.loss_curves_
+    curves = zip(seen.loss_curves, fitted.history.loss_curves, strict=True)
     history = replace(
         fitted.history,
-        loss_curves=[a + b for a, b in zip(curves, fitted.history.loss_curves, strict=True)],
-        class_masses=seen.masses,
+        loss_curves=[before + now for before, now in curves],
+        class_masses=masses,
         n_parts=seen.n_parts + 1,
     )
     return fitted._replace(history=history), recent
 
 
-def _begin(estimator: Any, y: NDArray[Any], classes: Any) -> Seen:
+def _begin(estimator: Any, y: NDArray[Any], classes: Any) -> tuple[NDArray[Any], History]:
+    """Return the classes, and the history of a model that has seen nothing."""
     classes = np.unique(y if classes is None else classes)
     if len(classes) < 2:
         raise CoCoError(
             f"{type(estimator).__name__} needs at least two classes to tell apart, but there is "
             f"one class: {classes.tolist()}; give all classes in the first call"
         )
-    return Seen(classes, np.zeros(len(classes)), 0, new_seed(estimator))
+    n, nothing = estimator.n_members, np.zeros(len(classes))
+    return classes, History([[]] * n, np.zeros(n, np.int64), new_seed(estimator), nothing, 0)
 
 
-def _go_on(estimator: Any) -> Seen:
-    n_members, history = len(estimator.model_.heads), estimator.history_
+def _go_on(estimator: Any) -> tuple[NDArray[Any], History]:
+    """Return the classes and the history of the model so far."""
+    n_members = len(estimator.model_.heads)
     if n_members != estimator.n_members:
         raise CoCoError(
             f"partial_fit goes on with {n_members} members, but n_members is "
             f"{estimator.n_members}; make a new estimator to start anew"
         )
-    return Seen(estimator.classes_, history.class_masses, history.n_parts, history.seed)
+    return estimator.classes_, estimator.history_
 
 
 def _known_labels(
@@ -145,16 +144,17 @@ def _known_labels(
     return labels
 
 
-def _weights_in_training(estimator: Any, seen: Seen, objective: Any) -> NDArray[np.float64]:
+def _weights_in_training(
+    estimator: Any, classes: NDArray[Any], masses: NDArray[np.float64], objective: Any
+) -> NDArray[np.float64]:
     """Return what a row of each class weighs in the loss, by the rows seen so far, (C,)."""
     if isinstance(estimator.class_weight, str):
         raise CoCoError(
             f"class_weight={estimator.class_weight!r} needs all rows at once; give partial_fit a "
             f"dict of weights"
         )
-    counted = seen.masses * class_weights(estimator.class_weight, seen.classes, seen.masses)
-    balanced = objective.loss_weights(np.arange(len(seen.classes)), counted)
-    return np.asarray(balanced / seen.masses)
+    counted = masses * class_weights(estimator.class_weight, classes, masses)
+    return np.asarray(objective.loss_weights(np.arange(len(classes)), counted) / masses)
 
 
 def _keep_rows(

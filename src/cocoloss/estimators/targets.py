@@ -1,4 +1,10 @@
-"""Classes, weights and priors: what a fit reads off the target."""
+"""Classes, weights and priors: what a fit reads off its target and its sample weights.
+
+Weights are numbers of copies: a row that weighs two is in the table twice. So whatever counts rows,
+from the preprocessing to the last head, sees the same rows whether they came with weights or one by
+one; and it sees them in an order that only their contents decide, be they in pandas, polars or
+Arrow.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -6,22 +12,40 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from pandas.api import types
 from sklearn.utils import assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, column_or_1d
 
-from cocoloss._checks import check_option, check_priors, check_weights
+from cocoloss._checks import check_weights
+from cocoloss.columns.column_kinds import (
+    BOOLEAN,
+    DATE,
+    DURATION,
+    KIND_OF_OBJECTS,
+    NUMBER,
+    kind_of_dtype,
+)
+from cocoloss.columns.frames import is_polars, read_table
 from cocoloss.exceptions import CoCoError
+from cocoloss.heads.base import as_prior
 
-TEXT, TRUTH, WHOLE, REAL = "text", "booleans", "whole numbers", "numbers"
-KINDS: dict[str, tuple[type, ...]] = {  # in this order: a bool is an int
-    TEXT: (str,),
-    TRUTH: (bool, np.bool_),
-    WHOLE: (int, np.integer),
-    REAL: (float, np.floating),
+# What pandas finds among objects -> how they are held.
+DTYPES: dict[str, Any] = {
+    "string": object,
+    "boolean": np.bool_,
+    "integer": np.int64,
+    "floating": np.float64,
+    "mixed-integer-float": np.float64,
 }
 MOST_BITS = 53  # of the largest weight
 EQUAL = 1e-6  # weights that differ by less than this share of the largest count as equal
+# More copies than this, and than ten of each row, are thinned out to so many that weigh more: who
+# gives weights of hundreds wants ratios, not an epoch of hundreds of tables.
+MOST_COPIES = 10_000
+MOST_OF_EACH = 10
+TABLE_OF_COUNTS = 50  # fewer different rows than this are counts of outcomes, which are evidence
+NEARLY_WHOLE = 1e-9  # how far a weight may be from a whole number, relative to it
 
 
 class Targets(NamedTuple):
@@ -71,50 +95,30 @@ def read_target(
     weights = check_weights(sample_weight, n)
     if not weights.any():
         raise CoCoError("every sample_weight is zero; give a positive one to the rows that count")
-    return y, _within_reach(weights)
+    # Up to 2**53, weights that are whole numbers are numbers of rows. Beyond, floats know no more
+    # than ratios, which a power of two keeps to the last bit, and sums could overflow.
+    exponent = int(np.frexp(weights.max())[1])  # the largest weight is below 2**exponent
+    return y, np.ldexp(weights, min(0, MOST_BITS - exponent))
 
 
 def _of_one_kind(y: NDArray[Any]) -> NDArray[Any]:
     """Return objects as what they are: text stays, truths and numbers become numpy's."""
-    kinds = {
-        next(
-            (kind for kind, types in KINDS.items() if isinstance(label, types)),
-            type(label).__name__,
-        )
-        for label in y
-    }
-    if kinds == {TEXT}:
-        return y
-    if kinds == {TRUTH}:
-        return y.astype(np.bool_)
-    if kinds == {WHOLE}:
+    found = types.infer_dtype(y)
+    if found in DTYPES:
         try:
-            return y.astype(np.int64)
+            return y.astype(DTYPES[found], copy=False)
         except OverflowError:
             raise CoCoError(
                 f"y has whole numbers of more than 64 bits, such as {max(y, key=abs)}; make them "
                 f"text"
             ) from None
-    if kinds <= {WHOLE, REAL}:
-        return y.astype(np.float64)
-    if TEXT in kinds:
-        raise CoCoError("y mixes text with other values; make all its classes text, or none")
+    kinds = sorted({type(label).__name__ for label in y})
     if len(kinds) > 1:
-        raise CoCoError(f"y mixes {' and '.join(sorted(kinds))}; make all its classes of one kind")
+        raise CoCoError(f"y mixes {' and '.join(kinds)}; make all its classes of one kind")
     raise CoCoError(
-        f"y holds values of type {kinds.pop()}, such as {y[0]!r:.80}; make its classes text, whole "
+        f"y holds values of type {kinds[0]}, such as {y[0]!r:.80}; make its classes text, whole "
         f"numbers or booleans"
     )
-
-
-def _within_reach(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return weights whose sums and products cannot overflow.
-
-    Up to 2**53, weights that are whole numbers are numbers of rows. Beyond, floats know no more
-    than ratios, which a power of two keeps to the last bit.
-    """
-    exponent = int(np.frexp(weights.max())[1])  # the largest weight is below 2**exponent
-    return np.ldexp(weights, MOST_BITS - exponent) if exponent > MOST_BITS else weights
 
 
 def class_weights(
@@ -141,20 +145,12 @@ def decision_prior(
     Class weights of the user's own multiply it: a class that weighs more in training is meant to
     be predicted more. Balanced ones do not, because they only undo the class shares.
     """
-    C = len(classes)
     if isinstance(priors, Mapping):
         named = classes.tolist()
         if set(priors) != set(named):
             raise CoCoError(f"priors names the classes {list(priors)}, but y has {named}")
-        prior = check_priors([priors[name] for name in named], C)
-    elif not isinstance(priors, str):
-        if priors is None:
-            raise CoCoError("priors must be 'uniform', 'empirical', or one number per class")
-        prior = check_priors(priors, C)
-    elif check_option(priors, "priors", ("uniform", "empirical")) == "uniform":
-        prior = np.full(C, 1 / C)
-    else:
-        prior = masses / masses.sum()
+        priors = [priors[name] for name in named]
+    prior = as_prior(priors, masses / masses.sum())
     if class_weight is not None and not isinstance(class_weight, str):
         prior = prior * class_weights(class_weight, classes, masses)
     return np.asarray(prior / prior.sum())
@@ -165,3 +161,129 @@ def relative(weights: NDArray[np.float64]) -> NDArray[np.float32] | None:
     if np.ptp(weights) <= EQUAL * weights.max():
         return None
     return np.asarray(weights / weights.mean(), dtype=np.float32)
+
+
+# Weights as copies ------------------------------------------------------------------------------
+
+
+class Copies(NamedTuple):
+    """The rows of a table, each as often as it counts."""
+
+    rows: NDArray[np.int64]  # (N,), positions in the table that was given
+    weights: NDArray[np.float64]  # (N,), ones unless the weights are no numbers of copies
+    groups: NDArray[np.int64]  # (N,), 0, 1, ...: equal rows of one class have the same number
+
+
+def make_copies(
+    X: Any,
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    reader: str = "cocoloss",
+    *,
+    in_lowest_terms: bool = False,
+) -> Copies:
+    """Return each row as many times as it weighs, equal ones side by side.
+
+    Whole weights are numbers of copies. Others are relative: they are scaled to a mean of one, and
+    a row becomes the nearest whole number of rows, at least one, that share its weight. With
+    ``in_lowest_terms``, for a table to which no rows will be added, a table in which every row
+    occurs three times is the table in which it occurs once, unless it is a table of counts.
+
+    Examples
+    --------
+    >>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 1])
+    >>> sorted(make_copies(X, y, np.array([2.0, 0.0, 1.0])).rows.tolist())
+    [0, 0, 2]
+    >>> copies = make_copies(X, y, np.array([0.1, 0.1, 0.4]))
+    >>> [(int(i), round(float(w), 6)) for i, w in sorted(zip(copies.rows, copies.weights))]
+    [(0, 0.5), (1, 0.5), (2, 1.0), (2, 1.0)]
+    """
+    codes = row_codes(X, reader) * np.uint64(0x9E3779B97F4A7C15) ^ pd.util.hash_array(labels)
+    present = np.flatnonzero(weights > 0)
+    order = present[np.lexsort((weights[present], codes[present]))]
+    groups = np.cumsum(np.r_[False, codes[order][1:] != codes[order][:-1]])
+    masses = weights[order]
+    whole = np.rint(masses)
+    if np.all(np.abs(masses - whole) <= NEARLY_WHOLE * masses):
+        masses = whole
+        if in_lowest_terms:
+            order, groups, masses = _in_lowest_terms(order, groups, masses)
+        most = max(len(order), MOST_COPIES, MOST_OF_EACH * (groups[-1] + 1))
+        times = masses * min(1.0, most / masses.sum())
+    else:
+        masses = masses / masses.mean()
+        times = masses
+    times = np.maximum(1, np.rint(times)).astype(np.int64)
+    return Copies(
+        np.repeat(order, times), np.repeat(masses / times, times), np.repeat(groups, times)
+    )
+
+
+def _in_lowest_terms(
+    order: NDArray[np.int64], groups: NDArray[np.int64], masses: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Divide the masses of all groups by what divides each; one row stands for a group then."""
+    totals = np.bincount(groups, weights=masses)
+    if len(totals) < TABLE_OF_COUNTS or totals.max() >= 2**53:  # where floats skip numbers
+        return order, groups, masses
+    divisor = np.gcd.reduce(totals.astype(np.int64))
+    if divisor == 1:
+        return order, groups, masses
+    different, first = np.unique(groups, return_index=True)
+    return order[first], different, totals / divisor
+
+
+def row_codes(X: Any, reader: str) -> NDArray[np.uint64]:
+    """Return 64 bits for each row, which depend on what it says and not on how it is stored."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "iufb":
+        columns = list(X.reshape(len(X), -1).T)
+    elif isinstance(X, pd.DataFrame) or is_polars(X) or np.ndim(X) == 2:
+        table = read_table(X, reader)
+        columns = (
+            [column.series for column in table.columns]
+            if table.block is None
+            else list(table.block.T)
+        )
+    else:  # rows of text, which only a transformer of the user's own can read
+        columns = [pd.Series(list(X), dtype=object)]
+    codes = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        numbers = _as_numbers(column) if isinstance(column, pd.Series) else column
+        if numbers is None:
+            hashed = _object_codes(column)
+        else:
+            hashed = pd.util.hash_array(numbers.astype(np.float64) + 0.0)  # no -0.0
+        codes = codes * np.uint64(0x100000001B3) ^ hashed
+        codes ^= codes >> np.uint64(29)
+    return codes
+
+
+def _as_numbers(column: Any) -> NDArray[Any] | None:
+    """Return numbers and truths as they are, times in microseconds; None for everything else."""
+    kind = kind_of_dtype(column.dtype)
+    if kind is None:
+        found = types.infer_dtype(column.astype(object), skipna=True)
+        kind = None if found == "empty" else KIND_OF_OBJECTS.get(found)
+    try:
+        if kind in (NUMBER, BOOLEAN):
+            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        if kind == DATE:
+            if isinstance(column.dtype, pd.PeriodDtype):
+                column = column.dt.to_timestamp()
+            column = pd.to_datetime(column, utc=True).dt.tz_localize(None)
+            return np.asarray(column.to_numpy(dtype="M8[us]").view(np.int64))
+        if kind == DURATION:
+            return np.asarray(pd.to_timedelta(column).to_numpy(dtype="m8[us]").view(np.int64))
+    except (TypeError, ValueError, OverflowError):  # a day in the year 40000, for one
+        pass
+    return None
+
+
+def _object_codes(column: Any) -> NDArray[np.uint64]:
+    """Return codes of values of any kind, by the text that stands for each."""
+    try:
+        codes, values = pd.factorize(column.astype(object))
+    except TypeError:  # not hashable; whether it may be in a table is not decided here
+        codes, values = pd.factorize(column.astype(object).map(repr))
+    texts = np.array([*(repr(value) for value in values), ""], dtype=object)  # the last is for gaps
+    return np.asarray(pd.util.hash_array(texts)[codes])

@@ -3,10 +3,13 @@
 Neither data nor networks are known here.
 """
 
-from cocoloss.geometry.etf import etf_distance
-from cocoloss.geometry.frames import packing_frame, simplex_frame
-from cocoloss.geometry.reachability import nearest_reachable, validate_similarity
-from cocoloss.geometry.similarity import SIMILARITIES, similarity
+from cocoloss.geometry.frames import etf_distance, packing_frame, simplex_frame
+from cocoloss.geometry.similarity import (
+    SIMILARITIES,
+    nearest_reachable,
+    similarity,
+    validate_similarity,
+)
 
 __all__ = [
     "SIMILARITIES",

@@ -14,13 +14,19 @@ which L-BFGS minimises for an increasing sequence of sharpnesses s, each from th
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import block_diag, helmert
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from cocoloss._checks import RandomState, as_generator, check_integer, check_n_classes
-from cocoloss.exceptions import GeometryError
+from cocoloss._checks import (
+    RandomState,
+    as_float_array,
+    as_generator,
+    check_integer,
+    check_n_classes,
+)
+from cocoloss.exceptions import CoCoError, GeometryError
 
 # Sharpness in units of the typical gap 1 - <v_a, v_b> between neighbours. A start that begins
 # smooth falls into one of few highly symmetric configurations, whatever its random vectors: all
@@ -28,11 +34,6 @@ from cocoloss.exceptions import GeometryError
 FIRST_SHARPNESS = (0.3, 3.0, 0.1, 10.0, 1.0, 30.0)
 LAST_SHARPNESS = 1e5  # the maximum is then right to about 1e-5 of the gap
 N_STAGES_PER_DECADE = 2
-
-
-def check_embedding_dim(embedding_dim: object) -> int:
-    """Return the dimension q of the embedding space."""
-    return check_integer(embedding_dim, "embedding_dim", minimum=1)
 
 
 def check_room_for_simplex(n_classes: int, embedding_dim: int) -> None:
@@ -66,7 +67,6 @@ def simplex_frame(
     Returns
     -------
     ndarray of shape (n_classes, embedding_dim)
-        One vertex per row.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def simplex_frame(
     True
     """
     n_classes = check_n_classes(n_classes)
-    embedding_dim = check_embedding_dim(embedding_dim)
+    embedding_dim = check_integer(embedding_dim, "embedding_dim", minimum=1)
     check_room_for_simplex(n_classes, embedding_dim)
     generator = as_generator(random_state)
     # Only the C - 1 directions that the simplex occupies are drawn: no q x q matrix.
@@ -134,7 +134,7 @@ def packing_frame(n_classes: int, embedding_dim: int) -> NDArray[np.float64]:
            [ 0.,  0., -1.,  1.]])
     """
     n_classes = check_n_classes(n_classes)
-    embedding_dim = check_embedding_dim(embedding_dim)
+    embedding_dim = check_integer(embedding_dim, "embedding_dim", minimum=1)
     if embedding_dim == 1 and n_classes > 2:
         raise GeometryError(
             f"only two unit vectors exist on the line, but n_classes is {n_classes} and "
@@ -246,3 +246,68 @@ def _anneal(
 def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     unit: NDArray[np.float64] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit
+
+
+def etf_distance(class_means: ArrayLike, *, center: bool = True) -> float:
+    r"""Return the distance of class means from a simplex ETF, whatever its scale and rotation.
+
+    With M the (C, q) matrix of class means, centred at their mean, it is
+
+    .. math:: \left\| \frac{M M^\top}{\|M M^\top\|_F}
+              - \frac{1}{\sqrt{C-1}} \left(I - \tfrac{1}{C} 1 1^\top\right) \right\|_F,
+
+    the measure that Zhu et al. (2021, "A geometric analysis of neural collapse with unconstrained
+    features") take of a classifier's weights, applied to class means.
+
+    Parameters
+    ----------
+    class_means : array-like or tensor of shape (n_classes, embedding_dim)
+        One mean per class, each class counted once whatever its size.
+    center : bool, default=True
+        Whether to subtract the mean of the class means first. Without it, a simplex whose centre
+        is not the origin counts as distant.
+
+    Returns
+    -------
+    float
+        0 on a simplex of any scale and rotation, below sqrt(2) otherwise. Means that all coincide
+        have no shape to compare: their distance is that of the zero matrix, 1. Two means that
+        differ are always a simplex, so C = 2 says little.
+
+    Raises
+    ------
+    CoCoError
+        If there are fewer than two means, or they are not a finite (C, q) matrix.
+
+    Examples
+    --------
+    >>> triangle = [[0.0, 2.0], [np.sqrt(3), -1.0], [-np.sqrt(3), -1.0]]
+    >>> round(etf_distance(triangle), 12)
+    0.0
+    >>> round(etf_distance([[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]), 4)  # on one line
+    0.7654
+    """
+    means = as_float_array(class_means, "class_means")
+    if means.ndim != 2 or means.shape[1] == 0:
+        raise CoCoError(
+            f"class_means must have shape (n_classes, embedding_dim), but has shape {means.shape}"
+        )
+    n_classes = len(means)
+    if n_classes < 2:
+        raise CoCoError(f"class_means needs at least two classes, but has {n_classes}")
+    if not np.all(np.isfinite(means)):
+        bad = int(np.argmin(np.isfinite(means).all(axis=1)))
+        raise CoCoError(f"class_means must be finite, but the mean of class {bad} is not")
+    largest = np.abs(means).max()
+    if largest == 0:
+        return 1.0
+    means = means / largest  # the scale does not matter, and squares shall not under- or overflow
+    if center:
+        length = np.linalg.norm(means)
+        means = means - means.mean(axis=0)
+        if np.linalg.norm(means) <= n_classes * np.finfo(np.float64).eps * length:
+            return 1.0  # only rounding is left: the means coincide
+    gram = means @ means.T  # (C, C)
+    gram /= np.linalg.norm(gram)
+    simplex = (np.eye(n_classes) - 1 / n_classes) / np.sqrt(n_classes - 1)  # unit norm, too
+    return float(np.linalg.norm(gram - simplex))

@@ -21,6 +21,7 @@ from cocoloss.heads.fitted import FittedHead
 
 Priors = str | ArrayLike
 PRIORS = ("uniform", "empirical")
+FLOATS = [np.float64, np.float32]  # kinds of embeddings
 FLOOR = 1e-2  # smallest variance a head believes in, relative to the embedding's own
 MIN_TEMPERATURE = 1e-2
 MAX_TEMPERATURE = 1e6  # Gaussians of collapsed classes have asked for 2e5
@@ -78,28 +79,22 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
     temperature_ = learnt("temperature")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the classes from embeddings.
+        """Learn the classes from embeddings; ``temperature_`` is back at 1.
 
         Parameters
         ----------
         X : array-like or tensor of shape (n, q)
-            Embeddings.
         y : array-like of shape (n,)
             Class of each row; at least two classes.
         sample_weight : array-like of shape (n,), optional
             How often each row counts: 2 is the row twice, 0 the row left out.
-
-        Returns
-        -------
-        EmbeddingHead
-            The head itself, with ``temperature_`` back at 1.
 
         Raises
         ------
         CoCoError
             If there are fewer than two classes, or a class has no row of positive weight.
         """
-        X, y = validate_data(self, as_array(X), as_array(y), dtype=[np.float64, np.float32])
+        X, y = validate_data(self, as_array(X), as_array(y), dtype=FLOATS)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -107,9 +102,15 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
                 f"{type(self).__name__} needs at least two classes to tell apart, but y has one "
                 f"class: {self.classes_.tolist()}"
             )
-        rows = self._present(X, codes, check_weights(sample_weight, len(X)))
+        rows = self._present(X, codes, sample_weight)
+        if not rows.masses.all():
+            absent = self.classes_[rows.masses == 0].tolist()
+            raise CoCoError(
+                f"every row of class {absent[0]!r} has zero sample_weight; drop the rows of a "
+                f"class that is not to be learnt, or give them weight"
+            )
         share = rows.masses / rows.masses.sum()
-        self.fitted_ = self._learn(rows, {"prior": self._resolve_priors(share), "share": share})
+        self.fitted_ = self._learn(rows, {"prior": as_prior(self.priors, share), "share": share})
         return self
 
     def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -123,27 +124,14 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : array-like or tensor of shape (n, q)
-            Embeddings of held-out rows.
         y : array-like of shape (n,)
-            Their classes; not every class need be there.
+            Not every class need be there, but none that the head has never seen.
         sample_weight : array-like of shape (n,), optional
             How often each row counts.
-
-        Returns
-        -------
-        EmbeddingHead
-            The head itself, with a new ``temperature_``.
-
-        Raises
-        ------
-        CoCoError
-            If ``y`` has a class that the head has never seen.
         """
         check_is_fitted(self)
-        X, y = validate_data(
-            self, as_array(X), as_array(y), reset=False, dtype=[np.float64, np.float32]
-        )
-        rows = self._present(X, self._encode(y), check_weights(sample_weight, len(X)), partly=True)
+        X, y = validate_data(self, as_array(X), as_array(y), reset=False, dtype=FLOATS)
+        rows = self._present(X, self._encode(y), sample_weight)
         self.temperature_ = fit_temperature(
             self.fitted_.log_likelihood(rows.X),
             rows.codes,
@@ -157,9 +145,8 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
 
         It is the argmax of :meth:`predict_proba`: under the same priors and temperature.
         """
-        rows = self._checked(X)
-        labels: NDArray[Any] = self.classes_[self.fitted_.predict(rows)]
-        return labels
+        codes = self._delegate("predict", X)
+        return np.asarray(self.classes_[codes])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the posterior probability of each class, of shape (n, C)."""
@@ -189,61 +176,42 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
     def _learn(self, rows: LabelledRows, priors: dict[str, Any]) -> FittedHead:
         """Return what there is to learn; ``priors`` has the prior and the share of each class."""
 
-    def _delegate(self, method: str, X: Any) -> NDArray[np.float64]:
+    def _delegate(self, method: str, X: Any) -> NDArray[Any]:
         """Return what a method of ``fitted_`` makes of the rows that a user gave."""
-        rows = self._checked(X)  # first, in case nothing is fitted
-        result: NDArray[np.float64] = getattr(self.fitted_, method)(rows)
-        return result
-
-    def _checked(self, X: Any) -> NDArray[Any]:
-        """Return the rows that a user gave as an array, or say what is wrong with them."""
         check_is_fitted(self)
-        rows: NDArray[Any] = validate_data(
-            self, as_array(X), reset=False, dtype=[np.float64, np.float32]
-        )
-        return rows
+        rows = validate_data(self, as_array(X), reset=False, dtype=FLOATS)
+        return np.asarray(getattr(self.fitted_, method)(rows))
 
     def _present(
-        self,
-        X: NDArray[Any],
-        codes: NDArray[np.intp],
-        weights: NDArray[np.float64],
-        *,
-        partly: bool = False,
+        self, X: NDArray[Any], codes: NDArray[np.intp], sample_weight: Any
     ) -> LabelledRows:
-        """Return the rows of positive weight; unless ``partly``, every class must have some."""
+        """Return the rows of positive weight."""
+        weights = check_weights(sample_weight, len(X))
         present = weights > 0
         if not present.all():
             X, codes, weights = X[present], codes[present], weights[present]
         masses = np.bincount(codes, weights=weights, minlength=len(self.classes_))
-        if not partly and not masses.all():
-            absent = self.classes_[masses == 0].tolist()
-            raise CoCoError(
-                f"every row of class {absent[0]!r} has zero sample_weight; drop the rows of a "
-                f"class that is not to be learnt, or give them weight"
-            )
         return LabelledRows(X, codes, weights, masses.astype(np.float64, copy=False))
 
     def _encode(self, y: NDArray[Any]) -> NDArray[np.intp]:
         """Return the position of each label in ``classes_``."""
         position = {label: code for code, label in enumerate(self.classes_.tolist())}
-        found, inverse = np.unique(y, return_inverse=True)
-        unknown = [label for label in found.tolist() if label not in position]
+        unknown = [label for label in np.unique(y).tolist() if label not in position]
         if unknown:
             raise CoCoError(
                 f"class {unknown[0]!r} was not in the rows the head was fitted on, which have "
                 f"{self.classes_.tolist()}; drop its rows, or fit on all classes"
             )
-        return np.array([position[label] for label in found.tolist()], dtype=np.intp)[inverse]
+        return np.array([position[label] for label in y.tolist()], dtype=np.intp)
 
-    def _resolve_priors(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the prior of each class, (C,)."""
-        n_classes = len(share)
-        if not isinstance(self.priors, str):
-            return check_priors(self.priors, n_classes)
-        if check_option(self.priors, "priors", PRIORS) == "empirical":
-            return share.copy()
-        return np.full(n_classes, 1 / n_classes)
+
+def as_prior(priors: Priors, share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the prior of each class, (C,), that the user names or gives."""
+    if not isinstance(priors, str):
+        return check_priors(priors, len(share))
+    if check_option(priors, "priors", PRIORS) == "empirical":
+        return share.copy()
+    return np.full(len(share), 1 / len(share))
 
 
 def fit_temperature(
@@ -294,26 +262,6 @@ def fit_temperature(
     >>> round(float(1 / (1 + np.exp(-3.0 / T))), 3)
     0.667
     """
-    lead, weights, shift = _leads_over_own_class(scores, y, sample_weight, offset)
-    if not (lead > 0).any():
-        return 1.0
-
-    def slope(log_inverse_temperature: float) -> float:
-        p = softmax(shift + np.exp(log_inverse_temperature) * lead, axis=1)
-        return float(weights @ (p * lead).sum(axis=1))
-
-    low, high = -np.log(MAX_TEMPERATURE), -np.log(MIN_TEMPERATURE)
-    if slope(low) >= 0:
-        return MAX_TEMPERATURE
-    if slope(high) <= 0:
-        return MIN_TEMPERATURE
-    return float(np.exp(-brentq(slope, low, high, xtol=1e-10)))
-
-
-def _leads_over_own_class(
-    scores: Any, y: Any, sample_weight: Any, offset: Any
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return by how much each class leads a row's own, in scores and in offset, and weights."""
     scores = as_float_array(scores, "scores")
     own = np.asarray(y)
     if scores.ndim != 2 or own.shape != scores.shape[:1]:
@@ -331,6 +279,20 @@ def _leads_over_own_class(
     weights = check_weights(sample_weight, len(own))
     present = weights > 0
     scores, own, weights = scores[present], own[present].astype(np.intp), weights[present]
+    # By how much each class leads a row's own: in scores, and in offset, (n, C).
+    lead = scores - np.take_along_axis(scores, own[:, None], axis=1)
+    if not (lead > 0).any():
+        return 1.0
     shift = np.zeros(scores.shape[1]) if offset is None else as_float_array(offset, "offset")
-    lead = scores - np.take_along_axis(scores, own[:, None], axis=1)  # (n, C), 0 for the own class
-    return lead, weights, shift - shift[own][:, None]
+    shift = shift - shift[own][:, None]
+
+    def slope(log_inverse_temperature: float) -> float:
+        p = softmax(shift + np.exp(log_inverse_temperature) * lead, axis=1)
+        return float(weights @ (p * lead).sum(axis=1))
+
+    low, high = -np.log(MAX_TEMPERATURE), -np.log(MIN_TEMPERATURE)
+    if slope(low) >= 0:
+        return MAX_TEMPERATURE
+    if slope(high) <= 0:
+        return MIN_TEMPERATURE
+    return float(np.exp(-brentq(slope, low, high, xtol=1e-10)))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss._checks import check_option
+from cocoloss._checks import check_option, require, state_array, state_part
 from cocoloss.exceptions import CoCoError
 
 BlockFunction = Callable[[NDArray[np.float64]], NDArray[Any]]
@@ -99,16 +99,11 @@ class FittedHead(ABC):
             check_option(values[name], f"{name} of a head", options)
         head = cls(**values)
         for name, shape in head._shapes().items():
-            array = values[name]
-            if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
-                raise CoCoError(
-                    f"{name} of a head must be finite numbers of shape {shape} in float64, not "
-                    f"{array.dtype} of shape {array.shape}"
-                )
+            state_array(state, name, np.float64, shape)
         for name in cls.POSITIVE:
             part = np.asarray(getattr(head, name))
-            if not ((part > 0) & np.isfinite(part)).all():
-                raise CoCoError(f"{name} of a head must be positive and finite")
+            possible = ((part > 0) & np.isfinite(part)).all()
+            require(possible, f"{name} of a head must be positive and finite")
         return head
 
     @abstractmethod
@@ -128,8 +123,7 @@ class FittedHead(ABC):
         """Return the log posterior up to a term that the classes share, (b, C)."""
         evidence = self._bounded_log_likelihood(block)
         evidence -= evidence.max(axis=1, keepdims=True)  # or large ones would swallow the prior
-        joint: NDArray[np.float64] = self.offset() + evidence / self.temperature
-        return joint
+        return np.asarray(self.offset() + evidence / self.temperature)
 
     def _bounded_log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         return _bounded(self._log_likelihood, block, overflow=-HUGE)
@@ -140,14 +134,8 @@ class FittedHead(ABC):
             raise CoCoError(
                 "the embedding of a row is not finite: the weights of the network are too large"
             )
-        result: NDArray[Any] | None = None
-        for block in blocks(len(X), self.n_classes * X.shape[1]):
-            values = function(X[block].astype(np.float64, copy=False))
-            if result is None:
-                result = np.empty((len(X), *values.shape[1:]), dtype=values.dtype)
-            result[block] = values
-        assert result is not None  # there is always a block, if only an empty one
-        return result
+        rows = blocks(len(X), self.n_classes * X.shape[1])
+        return np.concatenate([function(X[r].astype(np.float64, copy=False)) for r in rows])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -165,8 +153,7 @@ class FittedGaussian(FittedHead):
     @property
     def log_determinant(self) -> NDArray[np.float64]:
         """Log of the determinant of P, (C,); one number for "tied"."""
-        log_det: NDArray[np.float64] = np.log(self.precisions).sum(axis=-1)
-        return log_det
+        return np.asarray(np.log(self.precisions).sum(axis=-1))
 
     @property
     def precisions(self) -> NDArray[np.float64]:
@@ -177,14 +164,10 @@ class FittedGaussian(FittedHead):
     def _log_likelihood(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         q = block.shape[1]
         distances = self._squared_distances(block)  # (b, C)
-        log_density: NDArray[np.float64] = self.log_determinant - 0.5 * (
-            q * np.log(2 * np.pi) + distances
-        )
-        return log_density
+        return np.asarray(self.log_determinant - 0.5 * (q * np.log(2 * np.pi) + distances))
 
     def _outlier_score(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        nearest: NDArray[np.float64] = self._squared_distances(block).min(axis=1)
-        return nearest
+        return np.asarray(self._squared_distances(block).min(axis=1))
 
     def _squared_distances(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the squared Mahalanobis distance to each class, (b, C)."""
@@ -193,8 +176,7 @@ class FittedGaussian(FittedHead):
             return pairwise_squares(block @ P, self.means @ P)
         deviations = block - self.means[:, None]  # (C, b, q)
         whitened = deviations * P[:, None] if self.covariance == "diag" else deviations @ P
-        squared: NDArray[np.float64] = np.einsum("cbq,cbq->cb", whitened, whitened).T
-        return squared
+        return np.asarray(np.einsum("cbq,cbq->cb", whitened, whitened).T)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         C, q = self.n_classes, self.n_features
@@ -218,8 +200,7 @@ class FittedCentroid(FittedHead):
         return -0.5 * self._squared_distances(block)
 
     def _outlier_score(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        nearest: NDArray[np.float64] = self._squared_distances(block).min(axis=1)
-        return nearest
+        return np.asarray(self._squared_distances(block).min(axis=1))
 
     def _squared_distances(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the squared distance to each mean in units of the spread, (b, C)."""
@@ -261,8 +242,7 @@ class FittedReadout(FittedHead):
         return -logsumexp(self._logits(block))
 
     def _logits(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        logits: NDArray[np.float64] = block @ self.prototypes.T + self.bias
-        return logits
+        return np.asarray(block @ self.prototypes.T + self.bias)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         return super()._shapes() | {"bias": (self.n_classes,), "learnt_share": (self.n_classes,)}
@@ -317,16 +297,13 @@ class FittedLinear:
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the value that :meth:`to_state` described, or raise :class:`CoCoError`."""
         values = _values(cls, state)
+        for name, array in values.items():
+            state_array(state, name, np.floating, array.shape)
         coef, intercept = values["coef"], values["intercept"]
         n_scores = len(np.atleast_2d(coef))
-        possible = {"coef": coef.ndim in (1, 2) and coef.size and n_scores != 2}
-        possible["intercept"] = intercept.shape in {(n_scores,), ()}
-        for name, array in values.items():
-            if not possible[name] or array.dtype.kind != "f" or not np.isfinite(array).all():
-                raise CoCoError(
-                    f"{name} of a head must be finite numbers of a possible shape, not "
-                    f"{array.dtype} of shape {array.shape}"
-                )
+        possible = coef.ndim in (1, 2) and coef.size and n_scores != 2
+        possible = possible and intercept.shape in {(n_scores,), ()}
+        require(possible, "coef and intercept of a head have no possible shapes")
         return cls(**values)
 
 
@@ -344,9 +321,8 @@ def head_from_state(state: Mapping[str, Any]) -> FittedHead | FittedLinear:
     >>> head_from_state(head.to_state()).decision_function(np.array([[1.0, 1.0]]))
     array([3.5])
     """
-    if not isinstance(state, Mapping):
-        raise CoCoError("a head has no state")
-    return KINDS[check_option(state.get("kind"), "kind of a head", KINDS)].from_state(state)
+    kind = state.get("kind") if isinstance(state, Mapping) else None
+    return KINDS[check_option(kind, "kind of a head", KINDS)].from_state(state)
 
 
 def _to_state(head: Any) -> dict[str, Any]:
@@ -356,13 +332,9 @@ def _to_state(head: Any) -> dict[str, Any]:
 def _values(cls: Any, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a kind of head by name, each of its type, or refuse the state."""
     types = {f.name: f.type if f.type in (str, float) else np.ndarray for f in fields(cls)}
-    if set(state) != {"kind", *types} or state["kind"] != cls.kind:
-        raise CoCoError(f"the state of a {cls.kind} head must hold kind, {', '.join(types)}")
-    for name, expected in types.items():
-        if not isinstance(state[name], expected):
-            found = type(state[name]).__name__
-            raise CoCoError(f"{name} of a head must be {expected.__name__}, not {found}")
-    return {name: state[name] for name in types}
+    complete = set(state) == {"kind", *types} and state["kind"] == cls.kind
+    require(complete, f"the state of a {cls.kind} head must hold kind, {', '.join(types)}")
+    return {name: state_part(state, name, kind) for name, kind in types.items()}
 
 
 def blocks(n_rows: int, numbers_per_row: int) -> Iterator[slice]:
@@ -378,8 +350,7 @@ def _bounded(
     """Return finite values of a function; inf - inf counts as ``overflow``."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         values = function(block)
-    bounded: NDArray[np.float64] = np.clip(np.nan_to_num(values, nan=overflow), -HUGE, HUGE)
-    return bounded
+    return np.asarray(np.clip(np.nan_to_num(values, nan=overflow), -HUGE, HUGE))
 
 
 # Softmax and its logarithms over rows of scores: each a line of numpy, where importing scipy's
@@ -389,15 +360,13 @@ def _bounded(
 def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probabilities that scores (n, C) stand for."""
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    probabilities: NDArray[np.float64] = shares / shares.sum(axis=1, keepdims=True)
-    return probabilities
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def log_softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the log of :func:`softmax`, exact where that is nearly 0."""
     shifted = scores - scores.max(axis=1, keepdims=True)
-    logs: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return logs
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
 def logsumexp(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -406,8 +375,7 @@ def logsumexp(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     at_top = scores == largest
     n_top = at_top.sum(axis=1, keepdims=True, dtype=np.float64)
     rest = np.exp(np.where(at_top, -np.inf, scores) - largest).sum(axis=1, keepdims=True)
-    sums: NDArray[np.float64] = (np.log1p(rest / n_top) + np.log(n_top) + largest)[:, 0]
-    return sums
+    return np.asarray((np.log1p(rest / n_top) + np.log(n_top) + largest)[:, 0])
 
 
 def unit_rows(X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -415,8 +383,7 @@ def unit_rows(X: NDArray[np.float64]) -> NDArray[np.float64]:
     largest = np.abs(X).max(axis=1, keepdims=True)  # first, so that no square over- or underflows
     X = X / np.where(largest > 0, largest, 1.0)
     norm = np.linalg.norm(X, axis=1, keepdims=True)
-    unit: NDArray[np.float64] = X / np.where(norm > 0, norm, 1.0)
-    return unit
+    return np.asarray(X / np.where(norm > 0, norm, 1.0))
 
 
 def cosines(X: NDArray[np.float64], directions: NDArray[np.float64]) -> NDArray[np.float64]:

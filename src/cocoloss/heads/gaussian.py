@@ -11,7 +11,7 @@ from cocoloss._checks import check_option
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads.base import FLOOR, EmbeddingHead, LabelledRows, Priors, learnt
 from cocoloss.heads.fitted import FittedGaussian
-from cocoloss.metrics.scatter import ClassScatter, class_scatter
+from cocoloss.metrics.scatter import class_scatter
 
 MOST_NUMBERS = 2**24  # of all covariance matrices together: 128 MB
 
@@ -108,54 +108,53 @@ class GaussianHead(EmbeddingHead):
         if self.covariance_ == "diag":
             return P**-2.0
         factor = np.linalg.inv(P)  # L^T
-        covariances: NDArray[np.float64] = np.swapaxes(factor, -1, -2) @ factor
-        return covariances
+        return np.asarray(np.swapaxes(factor, -1, -2) @ factor)
 
     def _learn(self, rows: LabelledRows, priors: dict[str, Any]) -> FittedGaussian:
-        kind = check_option(
-            self.covariance, "covariance", ("auto", *FittedGaussian.OPTIONS["covariance"])
-        )
+        options = FittedGaussian.OPTIONS["covariance"]
+        kind = check_option(self.covariance, "covariance", ("auto", *options))
         n_classes, q = len(rows.masses), rows.X.shape[1]
         if kind == "auto":
             kind = "full" if n_classes * q**2 <= MOST_NUMBERS else "tied"
-        shrinkage = 2.0 if kind == "diag" else q + 1.0
-        if not isinstance(self.shrinkage, str):
-            shrinkage = _non_negative(self.shrinkage, "shrinkage", ', or "auto"')
-        else:
+        if isinstance(self.shrinkage, str):
             check_option(self.shrinkage, "shrinkage", ["auto"])
+            shrinkage = 2.0 if kind == "diag" else q + 1.0
+        else:
+            shrinkage = _non_negative(self.shrinkage, "shrinkage", ', or "auto"')
         floor = _non_negative(self.covariance_floor, "covariance_floor")
         moments = class_scatter(*rows, diagonal=kind == "diag", pooled=kind == "tied")
-        covariances = moments.pooled if kind == "tied" else _shrunk(moments, shrinkage)
+        covariances = moments.pooled
+        if kind != "tied":
+            # NOTE[PAPER]: not in the paper, where a class needs more than q rows. shrinkage=0 is.
+            masses = moments.masses.reshape(-1, *[1] * (moments.scatter.ndim - 1))
+            covariances = (moments.scatter + shrinkage * moments.pooled) / (masses + shrinkage)
         # NOTE[PAPER]: the maximum-likelihood covariance as printed is singular as soon as a
         # class collapses, which is what the loss is for; the floor keeps it invertible.
         ridge = floor * moments.scale
-        if kind == "diag":
-            variances = covariances + ridge
-            if not (variances > 0).all():
-                raise self._singular((variances > 0).sum(axis=-1), q)
-            P = 1 / np.sqrt(variances)
-        else:
-            P = self._factor(covariances + ridge * np.eye(q))
+        P = self._factor(covariances + (ridge if kind == "diag" else ridge * np.eye(q)), kind)
         return FittedGaussian(means=moments.means, covariance=kind, precisions_cholesky=P, **priors)
 
-    def _factor(self, covariances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return P, upper triangular, with P P^T the inverse of each covariance."""
-        try:
-            lower = np.linalg.cholesky(covariances)
-        except np.linalg.LinAlgError:
-            ranks = np.linalg.matrix_rank(covariances, hermitian=True)
-            raise self._singular(ranks, covariances.shape[-1]) from None
-        q = lower.shape[-1]
-        one = np.eye(q)
-        inverses = [solve_triangular(L, one, lower=True) for L in lower.reshape(-1, q, q)]
-        return np.swapaxes(np.reshape(inverses, lower.shape), -1, -2).copy()
-
-    def _singular(self, ranks: NDArray[np.intp], q: int) -> CoCoError:
-        """Name the class whose covariance has the lowest rank, and the remedy."""
+    def _factor(self, covariances: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
+        """Return P, upper triangular, with P P^T the inverse of each covariance, or say which."""
+        q = covariances.shape[-1]
+        if kind == "diag":
+            ranks = (covariances > 0).sum(axis=-1)
+            if (ranks == q).all():
+                return np.asarray(1 / np.sqrt(covariances))
+        else:
+            try:
+                lower = np.linalg.cholesky(covariances)
+            except np.linalg.LinAlgError:
+                ranks = np.linalg.matrix_rank(covariances, hermitian=True)
+            else:
+                inverses = [
+                    solve_triangular(L, np.eye(q), lower=True) for L in lower.reshape(-1, q, q)
+                ]
+                return np.swapaxes(np.reshape(inverses, lower.shape), -1, -2).copy()
         who = "the pooled covariance"
         if np.ndim(ranks):
             who = f"the covariance of class {self.classes_[int(np.argmin(ranks))]!r}"
-        return CoCoError(
+        raise CoCoError(
             f"{who} has rank {int(np.min(ranks))} of {q}; raise covariance_floor, "
             f"now {self.covariance_floor}"
         )
@@ -165,13 +164,3 @@ def _non_negative(value: object, name: str, otherwise: str = "") -> float:
     if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
         raise CoCoError(f"{name} must be a number that is not negative{otherwise}, not {value!r}")
     return float(value)
-
-
-def _shrunk(moments: ClassScatter, shrinkage: float) -> NDArray[np.float64]:
-    """Return the covariance of each class, mixed with the pooled one as so many more rows."""
-    # NOTE[PAPER]: not in the paper, where a class needs more than q rows. shrinkage=0 is.
-    masses = moments.masses.reshape(-1, *[1] * (moments.scatter.ndim - 1))
-    shrunk: NDArray[np.float64] = (moments.scatter + shrinkage * moments.pooled) / (
-        masses + shrinkage
-    )
-    return shrunk

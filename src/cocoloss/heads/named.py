@@ -14,8 +14,6 @@ from cocoloss.heads.base import PRIORS, Priors
 from cocoloss.heads.centroid import CentroidHead
 from cocoloss.heads.gaussian import GaussianHead
 
-CLASS_WEIGHT = dict(zip(PRIORS, ("balanced", None), strict=True))
-
 
 def _linear(make: Callable[..., Any], *, priors: Priors) -> Any:
     """Return a linear model whose class weights stand in for priors, which it has not."""
@@ -24,7 +22,8 @@ def _linear(make: Callable[..., Any], *, priors: Priors) -> Any:
             "linear heads take priors 'uniform' or 'empirical' only; pass an instance with its "
             "own class_weight, or use a head with priors, such as 'gaussian'"
         )
-    return make(class_weight=CLASS_WEIGHT[check_option(priors, "priors", PRIORS)])
+    uniform = check_option(priors, "priors", PRIORS) == "uniform"
+    return make(class_weight="balanced" if uniform else None)
 
 
 HEADS: dict[str, Callable[..., Any]] = {
@@ -48,16 +47,6 @@ def make_head(head: Any, priors: Priors = "uniform") -> Any:
     priors : "uniform", "empirical" or array of shape (C,)
         Priors of a named head; "ridge" and "svm" balance the class weights for "uniform" and take
         no array. A classifier instance keeps what it was made with.
-
-    Returns
-    -------
-    classifier
-        With ``fit`` and ``predict``.
-
-    Raises
-    ------
-    CoCoError
-        If there is no such head.
 
     Examples
     --------

@@ -14,8 +14,15 @@ from torch.nn.parallel import DistributedDataParallel
 from cocoloss._checks import check_integer
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses import moments
-from cocoloss.losses.base import world_size
-from cocoloss.losses.batch import Batch, Labels, as_tensor, check_values, read_labels, read_weight
+from cocoloss.losses.base import (
+    Batch,
+    Labels,
+    as_tensor,
+    check_values,
+    read_labels,
+    read_weight,
+    world_size,
+)
 from cocoloss.losses.coco import CoCoLoss
 from cocoloss.losses.samplewise import SamplewiseLoss
 
@@ -44,8 +51,8 @@ def backward_in_chunks(
         Maps a slice of the inputs to embeddings. May be wrapped in ``DistributedDataParallel``:
         the ranks then exchange gradients once, after the last chunk.
     loss : EmbeddingLoss
-        Any loss of this package, not wrapped: with a process group, the gradients of a layer of
-        its own (``CrossEntropyLoss``) are averaged over the ranks here.
+        Of this package, not wrapped: with a process group, the gradients of a layer of its own
+        (``CrossEntropyLoss``) are averaged over the ranks here.
     inputs : Tensor
         Rows of the batch; anything that can be sliced, such as a memory map that gives tensors.
     labels : integer Tensor of shape (n,)
@@ -87,11 +94,12 @@ def backward_in_chunks(
     chunk_size = check_integer(chunk_size, "chunk_size", minimum=1)
     _refuse_batch_norm(network)
     y = read_labels(labels, loss.n_classes)
-    inputs = _check_inputs(inputs, len(y) if y.dim() == 1 else None)
+    inputs = _check_inputs(inputs, y)
     weight = None
     if sample_weight is not None:
         sample_weight = as_tensor(sample_weight, "sample_weight")
-        weight = read_weight(sample_weight, _precision_of(network, inputs))
+        double = any(tensor.dtype == torch.float64 for tensor in _tensors(network, inputs))
+        weight = read_weight(sample_weight, torch.float64 if double else torch.float32)
         if weight.shape != y.shape:
             raise CoCoError(
                 f"sample_weight must have one value per sample, shape {tuple(y.shape)}, but has "
@@ -200,8 +208,7 @@ def _last_one_synchronises(network: nn.Module, chunks: list[slice]) -> Iterator[
 @contextmanager
 def _as_if_it_had_not_run(network: nn.Module, inputs: object) -> Iterator[None]:
     """Rewind random numbers and buffers on leaving: the second pass sees what the first saw."""
-    tensors = [*network.parameters(), *([inputs] if isinstance(inputs, Tensor) else [])]
-    devices = {tensor.device for tensor in tensors if tensor.device.type != "cpu"}
+    devices = {t.device for t in _tensors(network, inputs) if t.device.type != "cpu"}
     kind = next(iter(devices)).type if devices else "cuda"
     buffers = [(buffer, buffer.clone()) for buffer in network.buffers()]
     try:
@@ -223,15 +230,12 @@ def _refuse_batch_norm(network: nn.Module) -> None:
             )
 
 
-def _precision_of(network: nn.Module, inputs: object) -> torch.dtype:
-    """Return the precision that the embeddings will have."""
-    tensors = [*network.parameters(), *([inputs] if isinstance(inputs, Tensor) else [])]
-    double = any(tensor.dtype == torch.float64 for tensor in tensors)
-    return torch.float64 if double else torch.float32
+def _tensors(network: nn.Module, inputs: object) -> list[Tensor]:
+    return [*network.parameters(), *([inputs] if isinstance(inputs, Tensor) else [])]
 
 
-def _check_inputs(inputs: object, rows: int | None) -> Any:
-    if rows is None:
+def _check_inputs(inputs: object, y: Tensor) -> Any:
+    if y.dim() != 1:
         raise CoCoError("labels must have shape (n_samples,), one for each row of the inputs")
     if isinstance(inputs, np.ndarray):
         inputs = torch.as_tensor(inputs)
@@ -240,6 +244,6 @@ def _check_inputs(inputs: object, rows: int | None) -> Any:
             f"inputs must be something that can be sliced by rows, such as a tensor, not "
             f"{type(inputs).__name__}"
         )
-    if hasattr(inputs, "__len__") and len(inputs) != rows:
-        raise CoCoError(f"inputs has {len(inputs)} rows, but there are {rows} labels")
+    if hasattr(inputs, "__len__") and len(inputs) != len(y):
+        raise CoCoError(f"inputs has {len(inputs)} rows, but there are {len(y)} labels")
     return inputs

@@ -13,19 +13,16 @@ from cocoloss.geometry import SIMILARITIES, validate_similarity
 from cocoloss.geometry import similarity as named_similarity
 from cocoloss.losses import moments
 from cocoloss.losses.base import (
+    Batch,
     EmbeddingLoss,
+    Labels,
     LossOptions,
+    check_class_order,
     drop_model_axis,
     out_of_graph,
     world_size,
 )
-from cocoloss.losses.batch import Batch, Labels, check_class_order
-from cocoloss.losses.moments import (
-    Components,
-    Moments,
-    gram_is_cheaper,
-    pairwise_value_and_grad,
-)
+from cocoloss.losses.moments import Components, Moments, gram_is_cheaper, pairwise_value_and_grad
 
 
 class CoCoLoss(EmbeddingLoss):
@@ -100,10 +97,6 @@ class CoCoLoss(EmbeddingLoss):
         summary = self.reduce_over_ranks(self.summarise(batch))
         return self.value_of(summary), self.gradient_given(summary, batch)
 
-    def value(self, batch: Batch) -> Tensor:
-        """Return values (K,) alone, for batches whose gradient nobody wants."""
-        return self.value_of(self.reduce_over_ranks(self.summarise(batch)))
-
     def components(
         self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None = None
     ) -> Components:
@@ -112,7 +105,7 @@ class CoCoLoss(EmbeddingLoss):
         Returns
         -------
         Components
-            ``nc2``, ``nc1_between`` and ``nc1_within``, each of shape () or (K,), without graph.
+            Each of shape () or (K,), without graph.
         """
         with torch.no_grad():
             batch = self.check_batch(embeddings, labels, sample_weight)
@@ -203,9 +196,7 @@ class CoCoLoss(EmbeddingLoss):
 
 
 class _ClosedForm(torch.autograd.Function):
-    """Lets autograd use the gradient that is known in closed form.
-
-    Value and gradient come together, while the batch is at hand; ``backward`` only scales.
+    """Lets autograd use the gradient that is known in closed form, and that comes with the value.
 
     Second derivatives differentiate the same formula, written without in-place steps.
     """
@@ -221,7 +212,8 @@ class _ClosedForm(torch.autograd.Function):
         """Return the value, and keep the gradient if somebody will ask for it."""
         batch = loss.check_batch(embeddings, labels, sample_weight)
         if not ctx.needs_input_grad[0]:
-            return drop_model_axis(loss.value(batch), embeddings)
+            summary = loss.reduce_over_ranks(loss.summarise(batch))
+            return drop_model_axis(loss.value_of(summary), embeddings)
         value, gradient = loss.evaluate(batch)
         ctx.save_for_backward(embeddings, gradient, batch.labels, batch.weight)
         ctx.loss = loss

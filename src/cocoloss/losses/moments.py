@@ -40,10 +40,9 @@ R = TypeVar("R")
 
 
 def without_autocast(function: Callable[P, R]) -> Callable[P, R]:
-    """Run a formula in full precision: products in half would undo the sums in float32.
+    """Run a formula in full precision, on the device of its first argument.
 
-    It wraps the formulas themselves rather than their callers, so that no caller can forget it.
-    The device is that of the first argument.
+    Products in half would undo the sums in float32; wrapped formulas let no caller forget it.
     """
 
     @wraps(function)

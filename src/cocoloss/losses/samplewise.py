@@ -13,13 +13,15 @@ from cocoloss._checks import RandomState, as_float_array, check_integer
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import simplex_frame
 from cocoloss.losses.base import (
+    Batch,
     EmbeddingLoss,
+    Labels,
     LossOptions,
+    check_class_order,
     drop_model_axis,
     out_of_graph,
     world_size,
 )
-from cocoloss.losses.batch import Batch, Labels, check_class_order
 
 
 class SamplewiseLoss(EmbeddingLoss):
@@ -49,9 +51,7 @@ class SamplewiseLoss(EmbeddingLoss):
     ) -> Tensor:
         """Return the loss of a batch; see :meth:`EmbeddingLoss.forward`."""
         batch = self.check_batch(embeddings, labels, sample_weight)
-        normaliser = self.normaliser(batch.labels, batch.embeddings)
-        total = self.total(batch)
-        value = total / normaliser
+        value = self.total(batch) / self.normaliser(batch.labels, batch.embeddings)
         group = self.resolved_group()
         if group is not None:
             # DistributedDataParallel divides the summed gradients by the number of ranks, so this

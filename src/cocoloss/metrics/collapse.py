@@ -79,12 +79,6 @@ def neural_collapse(
     Returns
     -------
     NeuralCollapse
-        A named tuple of ``nc1``, ``nc2``, ``nc2_norms``, ``nc2_angles``, ``nc3`` and ``nc4``.
-
-    Raises
-    ------
-    CoCoError
-        If the rows are unusable, there is only one class, or the classifier does not fit.
 
     Notes
     -----

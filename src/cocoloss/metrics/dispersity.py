@@ -52,13 +52,8 @@ def dispersity(
     Returns
     -------
     float
-        The dispersity, at least 0; infinity when the class means coincide, even if all
-        rows do: then nothing separates the classes.
-
-    Raises
-    ------
-    CoCoError
-        If the rows are unusable, the norm is unknown, or there is only one class.
+        At least 0; infinity when the class means coincide, even if all rows do: then nothing
+        separates the classes.
 
     See Also
     --------
@@ -97,12 +92,6 @@ def dispersity_of(moments: ClassMoments, norm: str = "fro") -> float:
     Returns
     -------
     float
-        The dispersity; infinity when the class means coincide.
-
-    Raises
-    ------
-    CoCoError
-        If the norm is unknown, or fewer than two classes have been seen.
 
     Examples
     --------
@@ -137,10 +126,6 @@ def _norm_ratio(order: int | None, moments: ClassMoments) -> float:
     return float(np.linalg.norm(within, order) / np.linalg.norm(between, order))
 
 
-def _trace_ratio(moments: ClassMoments) -> float:
-    return float(np.trace(moments.within) / np.trace(moments.between))
-
-
 def _pseudo_inverse_trace(moments: ClassMoments) -> float:
     """Return Tr(Sigma_W Sigma_B^+) as a sum over the eigenvectors of Sigma_B."""
     variances, directions = np.linalg.eigh(moments.between)  # ascending
@@ -161,7 +146,7 @@ NORMS: Mapping[str, Callable[[ClassMoments], float]] = MappingProxyType(
     {
         "fro": partial(_norm_ratio, None),
         "spectral": partial(_norm_ratio, 2),
-        "trace": _trace_ratio,
+        "trace": lambda moments: float(np.trace(moments.within) / np.trace(moments.between)),
         "pinv": _pseudo_inverse_trace,
     }
 )

@@ -1,8 +1,4 @@
-"""Labelled rows, checked, and the moments of their classes: from chunks, or from rows at hand.
-
-What is made of the moments, dispersity, neural collapse or a classifier, is not this file's
-business.
-"""
+"""Labelled rows, checked, and the moments of their classes: from chunks, or from rows at hand."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -21,10 +17,15 @@ MIN_BLOCK_ROWS = 64
 
 
 class _Part(NamedTuple):
-    """Moments on their way into an accumulator."""
+    """Moments of some rows, never changed in place.
 
-    classes: list[Any]
-    counts: NDArray[np.integer[Any]]  # (C,)
+    A mean is the sum of two numbers, the second one what rounding took from the first: differences
+    of means, on which merging and Sigma_B rest, then keep their digits however far the rows are
+    from zero, or the first row from the others.
+    """
+
+    classes: list[Any]  # in order of discovery
+    counts: NDArray[np.int64]  # (C,)
     masses: NDArray[np.float64]  # (C,)
     means: NDArray[np.float64]  # (C, q), rounded
     rests: NDArray[np.float64]  # (C, q), what the rounding left
@@ -66,16 +67,7 @@ class ClassMoments:
     """
 
     def __init__(self) -> None:
-        # Class -> row of the arrays below, in order of discovery: a new class appends a row.
-        self._index: dict[Any, int] = {}
-        self._counts = np.zeros(0, dtype=np.int64)  # (C,)
-        self._masses = np.zeros(0)  # (C,)
-        # A mean is the sum of two numbers, the second one what rounding took from the first:
-        # differences of means, on which merging and Sigma_B rest, then keep their digits however
-        # far the rows are from zero, or the first row from the others.
-        self._means = np.zeros((0, 0))  # (C, q)
-        self._rests = np.zeros((0, 0))  # (C, q)
-        self._scatter = np.zeros((0, 0))  # (q, q), N Sigma_W
+        self._part: _Part | None = None  # before the first row
 
     def update(self, embeddings: Any, labels: Any, sample_weight: Any = None) -> Self:
         """Add a chunk of rows.
@@ -92,12 +84,7 @@ class ClassMoments:
         Returns
         -------
         ClassMoments
-            This accumulator.
-
-        Raises
-        ------
-        CoCoError
-            If the chunk cannot be used; the accumulator is then as it was before.
+            This accumulator; as it was before, if the chunk cannot be used.
         """
         rows = as_embeddings(embeddings)  # (n, q)
         labels = as_labels(labels, len(rows))
@@ -122,7 +109,8 @@ class ClassMoments:
         deviations -= np.take(rests, codes, axis=0, out=of_class, mode="clip")  # clip: in place
         deviations *= np.sqrt(weights)[:, None]
         scatter = deviations.T @ deviations
-        self._absorb(_Part(classes, np.bincount(codes), masses, means, rests, scatter))
+        counts = np.bincount(codes).astype(np.int64, copy=False)
+        self._absorb(_Part(classes, counts, masses, means, rests, scatter))
         return self
 
     def merge(self, other: "ClassMoments") -> Self:
@@ -132,33 +120,28 @@ class ClassMoments:
                 f"only another ClassMoments can be merged, not {type(other).__name__}; give rows "
                 f"and their labels to update"
             )
-        if other.n_samples:
-            part = other._as_part()  # noqa: SLF001 - one of our own kind
+        part = other._part  # noqa: SLF001 - one of our own kind
+        if part is not None:
             self._check_dimension(part.means.shape[1])
             self._absorb(part)
         return self
 
-    def __add__(self, other: "ClassMoments") -> "ClassMoments":
-        if not isinstance(other, ClassMoments):
-            return NotImplemented
-        return ClassMoments().merge(self).merge(other)
-
     def __repr__(self) -> str:
+        n_classes, embedding_dim = (0, 0) if self._part is None else self._part.means.shape
         return (
-            f"ClassMoments(n_samples={self.n_samples}, n_classes={len(self._index)}, "
-            f"embedding_dim={self._means.shape[1]})"
+            f"ClassMoments(n_samples={self.n_samples}, n_classes={n_classes}, "
+            f"embedding_dim={embedding_dim})"
         )
 
     @property
     def n_samples(self) -> int:
         """Number of rows seen so far; a row of weight zero counts as not seen."""
-        return int(self._counts.sum())
+        return 0 if self._part is None else int(self._part.counts.sum())
 
     @property
     def classes(self) -> NDArray[Any]:
         """Sorted labels, of shape (C,); every other result has its rows in this order."""
-        self._require_rows()
-        labels = sorted(self._index)
+        labels = sorted(self._seen.classes)
         if isinstance(labels[0], bool | int | float | str):
             return np.asarray(labels)
         return np.fromiter(labels, dtype=object, count=len(labels))  # a tuple is one label
@@ -166,32 +149,30 @@ class ClassMoments:
     @property
     def counts(self) -> NDArray[np.int64]:
         """Rows per class, of shape (C,)."""
-        return self._counts[self._order()]
+        return self._seen.counts[self._order]
 
     @property
     def masses(self) -> NDArray[np.float64]:
         """Summed weights per class, m_c, of shape (C,); numbers of rows without weights."""
-        return self._masses[self._order()]
+        return self._seen.masses[self._order]
 
     @property
     def means(self) -> NDArray[np.float64]:
         """Class means, mu_c, of shape (C, q)."""
-        order = self._order()
-        means: NDArray[np.float64] = self._means[order] + self._rests[order]
+        means: NDArray[np.float64] = (self._seen.means + self._seen.rests)[self._order]
         return means
 
     @property
     def global_mean(self) -> NDArray[np.float64]:
         """Mean of all rows, mu_G, of shape (q,)."""
-        relative = self._relative_means()
-        mean: NDArray[np.float64] = self._means[0] + self._masses @ relative / self._masses.sum()
+        masses, relative = self._seen.masses, self._relative_means()
+        mean: NDArray[np.float64] = self._seen.means[0] + masses @ relative / masses.sum()
         return mean
 
     @property
     def within(self) -> NDArray[np.float64]:
         """Within-class covariance Sigma_W, of shape (q, q)."""
-        self._require_rows()
-        within: NDArray[np.float64] = self._scatter / self._masses.sum()
+        within: NDArray[np.float64] = self._seen.scatter / self._seen.masses.sum()
         return within
 
     @property
@@ -204,7 +185,8 @@ class ClassMoments:
     def total(self) -> NDArray[np.float64]:
         """Covariance of all rows around their mean, Sigma_T, of shape (q, q)."""
         centred = self._centred_means()
-        centred *= np.sqrt(self._masses / self._masses.sum())[:, None]
+        masses = self._seen.masses
+        centred *= np.sqrt(masses / masses.sum())[:, None]
         return self.within + centred.T @ centred
 
     @property
@@ -214,10 +196,17 @@ class ClassMoments:
         rounding = 64 * self.n_samples * EPSILON**2
         return bool(np.trace(self.between) <= rounding * np.trace(self.total))
 
-    def _as_part(self) -> _Part:
-        return _Part(
-            list(self._index), self._counts, self._masses, self._means, self._rests, self._scatter
-        )
+    @property
+    def _seen(self) -> _Part:
+        if self._part is None:
+            raise CoCoError("no rows seen yet; call update with embeddings and labels first")
+        return self._part
+
+    @property
+    def _order(self) -> list[int]:
+        """Where the sorted classes are stored."""
+        labels = self._seen.classes
+        return sorted(range(len(labels)), key=labels.__getitem__)
 
     def _absorb(self, part: _Part) -> None:
         """Add moments of other rows.
@@ -226,67 +215,57 @@ class ClassMoments:
         mu = mu_a + (m_b / m) delta and S = S_a + S_b + (m_a m_b / m) delta delta^T,
         with delta = mu_b - mu_a. Both terms of S are non-negative: nothing cancels.
         """
-        rows = self._rows_of(part.classes, embedding_dim=part.means.shape[1])
-        before = self._masses[rows]
-        after = before + part.masses
-        share = part.masses / after  # before the masses change: the part may be ourselves
-        own, own_rest = self._means[rows], self._rests[rows]
-        delta = (part.means - own) + (part.rests - own_rest)  # (c, q)
-        is_new = (before == 0)[:, None]
-        step = own_rest + delta * share[:, None]
-        self._means[rows] = np.where(is_new, part.means, own + step)
-        self._rests[rows] = np.where(is_new, part.rests, _rounding_of_sum(own, step))
-        self._masses[rows] = after
-        self._counts[rows] += part.counts
-        delta *= np.sqrt(before * share)[:, None]
-        self._scatter = self._scatter + part.scatter + delta.T @ delta
-
-    def _rows_of(self, classes: list[Any], *, embedding_dim: int) -> NDArray[np.intp]:
-        """Return where each class is stored, after making room for those not seen before."""
-        new = [label for label in classes if label not in self._index]
+        if self._part is None:
+            self._part = part
+            return
+        classes, *own, scatter = self._part
+        place = {label: row for row, label in enumerate(classes)}
+        new = [label for label in part.classes if label not in place]
         if new:
             try:
-                sorted([*self._index, *new])
+                sorted([*classes, *new])
             except TypeError as error:
                 raise CoCoError(
                     f"the new class {new[0]!r} cannot be sorted among the earlier ones, such as "
-                    f"{[*self._index, *new][0]!r}; give labels of one kind in every chunk"
+                    f"{classes[0]!r}; give labels of one kind in every chunk"
                 ) from error
-            self._index.update(zip(new, count(len(self._index)), strict=False))
-            self._counts = np.append(self._counts, np.zeros(len(new), dtype=np.int64))
-            self._masses = np.append(self._masses, np.zeros(len(new)))
-            room = np.zeros((len(new), embedding_dim))
-            self._means = np.vstack([self._means.reshape(-1, embedding_dim), room])
-            self._rests = np.vstack([self._rests.reshape(-1, embedding_dim), room])
-            self._scatter = self._scatter if self._scatter.size else np.zeros((embedding_dim,) * 2)
-        return np.array([self._index[label] for label in classes], dtype=np.intp)
-
-    def _order(self) -> NDArray[np.intp]:
-        """Return the stored rows in the order of the sorted classes."""
-        self._require_rows()
-        return np.array([self._index[label] for label in sorted(self._index)], dtype=np.intp)
+        place.update(zip(new, count(len(place)), strict=False))
+        rows = [place[label] for label in part.classes]
+        counts, masses, means, rests = (  # copies, with a row of zeros for each new class
+            np.concatenate([array, np.zeros((len(new), *array.shape[1:]), dtype=array.dtype)])
+            for array in own
+        )
+        before = masses[rows]
+        after = before + part.masses
+        share = part.masses / after
+        delta = (part.means - means[rows]) + (part.rests - rests[rows])  # (c, q)
+        is_new = (before == 0)[:, None]
+        step = rests[rows] + delta * share[:, None]
+        rests[rows] = np.where(is_new, part.rests, _rounding_of_sum(means[rows], step))
+        means[rows] = np.where(is_new, part.means, means[rows] + step)
+        masses[rows] = after
+        counts[rows] += part.counts
+        delta *= np.sqrt(before * share)[:, None]
+        scatter = scatter + part.scatter + delta.T @ delta
+        self._part = _Part(list(place), counts, masses, means, rests, scatter)
 
     def _relative_means(self) -> NDArray[np.float64]:
         """Return the class means as seen from one of them, in the order of discovery."""
-        self._require_rows()
-        relative: NDArray[np.float64] = (self._means - self._means[0]) + self._rests
+        means = self._seen.means
+        relative: NDArray[np.float64] = (means - means[0]) + self._seen.rests
         return relative
 
     def _centred_means(self) -> NDArray[np.float64]:
         """Return the class means as seen from the mean of all rows, in the order of discovery."""
-        relative = self._relative_means()
-        centred: NDArray[np.float64] = relative - self._masses @ relative / self._masses.sum()
+        masses, relative = self._seen.masses, self._relative_means()
+        centred: NDArray[np.float64] = relative - masses @ relative / masses.sum()
         return centred
 
-    def _require_rows(self) -> None:
-        if not self._index:
-            raise CoCoError("no rows seen yet; call update with embeddings and labels first")
-
     def _check_dimension(self, embedding_dim: int) -> None:
-        if self._index and self._means.shape[1] != embedding_dim:
+        if self._part is not None and self._part.means.shape[1] != embedding_dim:
             raise CoCoError(
                 f"embeddings of dimension {embedding_dim} cannot join those of dimension "
-                f"{self._means.shape[1]} seen before; use one ClassMoments per embedding"
+                f"{self._part.means.shape[1]} seen before; use one ClassMoments per embedding"
             )
 
 
@@ -312,10 +291,9 @@ class ClassScatter(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """The variance of all rows around their mean, averaged over the q dimensions.
+        """The variance of all rows, averaged over dimensions: positive, if need be by other means.
 
-        Where there is no variance, because all rows are the same, their mean square instead;
-        1 if they are all zero. So it is positive.
+        Of rows that are all the same the mean square instead; 1 if they are all zero.
         """
         share = self.masses / self.masses.sum()
         between = share @ (self.means - share @ self.means) ** 2  # (q,)
@@ -338,12 +316,10 @@ def class_scatter(
 ) -> ClassScatter:
     """Return the moments of each class: means first, then the scatter around them.
 
-    In two passes over rows at hand, in float64 and in the memory of one block;
-    :class:`ClassMoments` is for chunks, and has the summed scatter only.
-
-    The caller has checked the rows X (n, q) and codes (n,), the positions of their classes;
-    weights (n,) and their sums per class, masses (C,), are all positive. ``diagonal`` asks for the
-    diagonals of the scatter matrices only, ``pooled`` for their sum over the classes only.
+    In two passes over rows at hand, in the memory of one block; :class:`ClassMoments` is for
+    chunks, and has the summed scatter only. The caller has checked the rows X (n, q) and the
+    positions of their classes, codes (n,); weights (n,) and their sums, masses (C,), are positive.
+    ``diagonal`` asks for the diagonals of the scatter matrices only, ``pooled`` for their sum.
     """
     n_classes, q = len(masses), X.shape[1]
     means = np.zeros((n_classes, q))

@@ -71,11 +71,11 @@ class RunRecord:
     model, data_name : str
         Name of the estimator's class, and what the caller calls the data.
     class_names : tuple of str
-        One for each class, in the order of ``classes_``.
+        In the order of ``classes_``.
     arguments, changed : dict and tuple of str
         Arguments of the estimator as text, and which of them are not the default.
     versions : dict
-        Versions of what did the work.
+        Of what did the work.
     column_kinds, column_notes : dict of str to str
         Kind of each column in use, such as "number", and how it is written or encoded where there
         is something to say; empty if a transformer of the user's own reads the table.
@@ -83,54 +83,42 @@ class RunRecord:
         Why other columns were left out.
     layer_sizes : tuple of int
         Inputs, hidden units, outputs; only inputs and outputs of a network of one's own.
-    n_members : int
-        Networks in the ensemble.
-    n_train, n_test, n_features : int
-        Rows learnt from, rows kept apart, columns of the table.
+    n_members, n_train, n_test, n_features : int
+        Networks in the ensemble, rows learnt from, rows kept apart, columns of the table.
     seconds : float
         The fit took so long; recording is not counted.
-    normalized : bool
-        Whether embeddings are on the unit sphere.
-    centred : bool
-        Whether angles are taken between class means centred at their mean: for cross-entropy,
-        whose embedding has no origin to speak of.
+    normalized, centred : bool
+        Whether embeddings are on the unit sphere, and whether angles are taken between class means
+        centred at their mean: for cross-entropy, whose embedding has no origin to speak of.
     target : array of shape (C, C) or None
         Target similarities; None if no embedding of so few dimensions has them.
     train_counts, test_counts : arrays of shape (C,)
         Rows of each class.
     loss_curve : array of shape (n_epochs_done,)
         Mean training loss of the first network in each epoch, from 1.
-    epochs : array of shape (S,)
-        Epoch of each snapshot; 0 is before training.
-    n_epochs : int
-        Epochs planned.
-    kept : int
-        Position of the snapshot whose network was kept.
+    epochs, n_epochs, kept : array of shape (S,), int, int
+        Epoch of each snapshot, 0 before training; epochs planned; position of the snapshot whose
+        network was kept.
     measures : dict of arrays of shape (S,)
         See ``MEASURES``; NaN where a measure does not exist.
-    class_means : array of shape (S, C, q)
-        Mean embedding of the training rows of each class.
-    embeddings : float32 array of shape (S, n, q)
-    labels, predicted : integer arrays of shape (n,)
-        Class of each embedded row, and for test rows what the fitted estimator says (else -1).
-    is_test : bool array of shape (n,)
-        Whether the row was kept apart.
+    class_means, embeddings : arrays of shape (S, C, q) and (S, n, q)
+        Mean embedding of the training rows of each class, and the embedding of single rows.
+    labels, predicted, is_test : arrays of shape (n,)
+        Class of each embedded row, what the fitted estimator says of a test row (else -1), and
+        whether the row was kept apart.
     confusion : integer array of shape (C, C)
         All test rows: true classes in rows, predicted ones in columns.
-    balanced_accuracy, accuracy : float
-        On all test rows.
+    balanced_accuracy, accuracy, log_loss : float
+        On all test rows; the last is NaN without probabilities.
     train_balanced_accuracy : float
-        The same on the embedded training rows.
-    log_loss : float
-        On all test rows; NaN without probabilities.
+        On the embedded training rows.
     prior : array of shape (C,)
         Class prior under which classes and probabilities are predicted.
     reliability, reliability_at_prior : Reliability or None
         On test rows as they come, and weighted until their class shares are the prior; None
         without probabilities.
     column_gaps : dict of str to int
-        Rows, learnt from or tested on, that have no value of a column in use; columns without
-        gaps are not in it.
+        Rows, learnt from or tested on, that lack a value of a column in use, where there are any.
     n_left_out : int
         Rows that the data had besides, without a class.
     """

@@ -12,12 +12,12 @@ from sklearn.metrics import log_loss as mean_log_loss
 from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
-from cocoloss._checks import RandomState, as_generator, check_integer
+from cocoloss._checks import RandomState, as_generator, check_integer, check_share
 from cocoloss.columns.encoder import TableEncoder
-from cocoloss.estimators.base import BaseNetworkClassifier
+from cocoloss.estimators.classifiers import BaseNetworkClassifier
 from cocoloss.estimators.fit import as_table, finish_job, prepare_job, unchanged_on_failure
 from cocoloss.estimators.jobs import Job, Trained, train_jobs
-from cocoloss.estimators.model import Ensemble, ModuleNetworks, Networks, as_inputs
+from cocoloss.estimators.model import Ensemble, as_inputs
 from cocoloss.estimators.targets import encode_targets
 from cocoloss.exceptions import CoCoError
 from cocoloss.metrics import balanced_accuracy
@@ -103,10 +103,21 @@ def record_fit(
     >>> record.balanced_accuracy > 0.9
     True
     """
-    _check_arguments(estimator, test_size, n_snapshots, max_points)
+    if not isinstance(estimator, BaseNetworkClassifier):
+        raise CoCoError(
+            f"record_fit looks into the networks of a classifier of cocoloss, but got "
+            f"{type(estimator).__name__}; give CoCoClassifier() or one of its kin"
+        )
+    check_share(test_size, "test_size")
+    check_integer(n_snapshots, "n_snapshots", minimum=2)
+    check_integer(max_points, "max_points", minimum=2)
     X = as_table(estimator, X)
     classes, labels, _ = encode_targets(X, y, None, type(estimator).__name__)
-    names = _class_names(class_names, classes)
+    names = tuple(map(str, classes.tolist() if class_names is None else class_names))
+    if len(names) != len(classes):
+        raise CoCoError(
+            f"class_names has {len(names)} names, but y has {len(classes)} classes; give one each"
+        )
     generator = as_generator(random_state)
     rows = _Rows(X, classes, labels, *split_test(labels, test_size, generator))
     with unchanged_on_failure(estimator):
@@ -204,29 +215,6 @@ def _watch(
     }
 
 
-def _check_arguments(estimator: Any, test_size: Any, n_snapshots: Any, max_points: Any) -> None:
-    if not isinstance(estimator, BaseNetworkClassifier):
-        raise CoCoError(
-            f"record_fit looks into the networks of a classifier of cocoloss, but got "
-            f"{type(estimator).__name__}; give CoCoClassifier() or one of its kin"
-        )
-    if isinstance(test_size, bool) or not isinstance(test_size, float) or not 0 < test_size < 1:
-        raise CoCoError(
-            f"test_size must be a share between 0 and 1, such as 0.2, but is {test_size!r}"
-        )
-    check_integer(n_snapshots, "n_snapshots", minimum=2)
-    check_integer(max_points, "max_points", minimum=2)
-
-
-def _class_names(given: Sequence[str] | None, classes: NDArray[Any]) -> tuple[str, ...]:
-    names = tuple(str(name) for name in (classes.tolist() if given is None else given))
-    if len(names) != len(classes):
-        raise CoCoError(
-            f"class_names has {len(names)} names, but y has {len(classes)} classes; give one each"
-        )
-    return names
-
-
 def _positions(estimator: Any, predicted: NDArray[Any]) -> NDArray[np.int64]:
     return np.asarray(np.searchsorted(estimator.classes_, predicted))
 
@@ -301,27 +289,14 @@ class Recorder:
 
     def _look(self, weights: Any) -> Snapshot:
         """Embed the rows by a network of these weights."""
-        design, options = self._design, self._design.network
-        if self._scratch is not None:
+        design = self._design
+        if self._scratch is None:
+            networks = design.make_networks(weights[None], None)
+        else:
             self._scratch.load_state_dict(weights)
             self._scratch.eval()
-            parameters = np.empty((1, 0), dtype=np.float32)  # those of the module are in it
-            networks: Networks = ModuleNetworks(
-                [self._scratch],
-                design.layer_sizes,
-                parameters,
-                normalize=options["normalize"],
-                device=design.device,
-            )
-        else:
-            networks = Ensemble(
-                design.layer_sizes,
-                weights[None],
-                options["output"],
-                normalize=options["normalize"],
-                linear_hidden=options["linear_hidden"],
-                logits=design.logits,
-            )
+            nothing = np.empty((1, 0), dtype=np.float32)  # the module holds its parameters
+            networks = design.make_networks(nothing, [self._scratch])
         with np.errstate(over="ignore", invalid="ignore"):  # a run that diverged is shown as such
             embedding = networks.embeddings(self._inputs)[0].astype(np.float32)
             if not (design.logits and isinstance(networks, Ensemble)):

@@ -3,14 +3,20 @@
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from cocoloss.benchmark.analysis import AccuracyAnalysis, analyse_accuracy, printed_ranks
-from cocoloss.benchmark.experiments import Experiment, load_experiment
-from cocoloss.benchmark.findings import Findings, read_findings
+from cocoloss.benchmark.analysis import (
+    AccuracyAnalysis,
+    Findings,
+    analyse_accuracy,
+    printed_ranks,
+    read_findings,
+)
+from cocoloss.benchmark.experiments import EXPERIMENTS, load_experiment
 from cocoloss.benchmark.store import Store
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
@@ -50,68 +56,69 @@ def write_bench_report(
     of a model. ``experiments`` are folders with modules that are not built in, and ``printed.py``.
     """
     target = _check_folder(Path(folder))
-    folders = tuple(experiments)
-    findings = read_findings(store, names)
-    modules = [load_experiment(each.kind, folders) for each in findings]
-    analyses = [
-        analyse(each, missing, module=module, folders=folders)
-        for each, module in zip(findings, modules, strict=True)
-    ]
-    prefixes = _prefixes(findings)
-    document = build_document(findings, analyses, prefixes, modules)
+    chapters = read_chapters(read_findings(store, names), missing, tuple(experiments))
+    document = build_document(chapters)
     files: dict[str, bytes] = {}
     for picture in document.pictures():
         files |= {f"{FIGURES}/{name}": content for name, content in picture.files().items()}
-    for each, prefix in zip(findings, prefixes, strict=True):
-        files[f"{prefix}-scores.csv"] = _scores(each.rows)
-    files["report.json"] = _json(findings, analyses, prefixes).encode()
+    for each in chapters:
+        files[f"{each.prefix}-scores.csv"] = _scores(each.findings.rows)
+    files["report.json"] = _json(chapters).encode()
     files["report.md"] = as_markdown(document, FIGURES).encode()
     files["report.tex"] = as_latex(document, FIGURES).encode()
     files[PAGE] = as_page(document, FIGURES).encode()
     return _write(target, files)
 
 
-def analyse(
-    findings: Findings,
-    missing: str = "drop_datasets",
-    *,
-    module: Experiment | None = None,
-    folders: Sequence[Path] = (),
-) -> Any:
-    """Compute what the report of a benchmark shows.
+@dataclass(frozen=True, eq=False)
+class Chapter:
+    """One benchmark of a report."""
 
-    The module of its kind is found in ``folders`` if it is left out. Its ``analyse`` is called if
-    it has one; otherwise models are ranked as in accuracy experiments, beside ranks that a
-    publication prints.
+    findings: Findings
+    module: Any  # of its kind; None if that is built in, which says nothing of reports
+    analysis: Any
+    prefix: str  # begins the names of its files
+
+
+def read_chapters(
+    findings: Sequence[Findings], missing: str = "drop_datasets", folders: Sequence[Path] = ()
+) -> list[Chapter]:
+    """Analyse benchmarks; the files of two of one name differ by their hash.
+
+    Experiments that are not built in are found in ``folders``. One that has ``analyse`` is asked;
+    otherwise models are ranked as in accuracy experiments, beside ranks that a publication prints.
     """
-    module = load_experiment(findings.kind, folders) if module is None else module
-    of_kind = getattr(module, "analyse", None)
-    if of_kind is not None:
-        return of_kind(findings, missing)
-    return analyse_accuracy(findings, missing, printed_ranks(folders))
+    names = [slug(each.name) for each in findings]
+    chapters = []
+    for name, each in zip(names, findings, strict=True):
+        # What computes loads torch, which no report needs.
+        module: Any = None if each.kind in EXPERIMENTS else load_experiment(each.kind, folders)
+        if hasattr(module, "analyse"):
+            analysis = module.analyse(each, missing)
+        else:
+            analysis = analyse_accuracy(each, missing, printed_ranks(folders))
+        prefix = f"{name}-{each.spec_hash[:6]}" if names.count(name) > 1 else name
+        chapters.append(Chapter(each, module, analysis, prefix))
+    return chapters
 
 
-def build_document(
-    findings: Sequence[Findings],
-    analyses: Sequence[Any],
-    prefixes: Sequence[str],
-    modules: Sequence[Experiment],
-) -> Document:
+def build_document(chapters: Sequence[Chapter]) -> Document:
     """Return all that the report says."""
-    several = len(findings) > 1
+    several = len(chapters) > 1
     blocks: list[Block] = []
     data: dict[str, Any] = {}
-    for each, analysis, prefix, module in zip(findings, analyses, prefixes, modules, strict=True):
+    for chapter in chapters:
+        each, prefix = chapter.findings, chapter.prefix
         kind = "" if each.name.startswith(each.kind) else f" ({each.kind})"
         blocks += [Heading(f"{each.label or each.name}{kind}", 1)] if several else []
-        blocks += about_blocks(each, module)
-        blocks += getattr(module, "blocks", accuracy_blocks)(each, analysis, prefix)
-        if isinstance(analysis, AccuracyAnalysis):
-            data[prefix] = fold_data(each, analysis)
+        blocks += about_blocks(each, chapter.module)
+        blocks += getattr(chapter.module, "blocks", accuracy_blocks)(each, chapter.analysis, prefix)
+        if isinstance(chapter.analysis, AccuracyAnalysis):
+            data[prefix] = fold_data(each, chapter.analysis)
         blocks += [Heading("What is missing"), *missing_blocks(each)]
         blocks += [Heading("How it was made"), *making_blocks(each)]
-    title = "Benchmarks" if several else findings[0].label or findings[0].name
-    return Document(title, tuple(blocks), data)
+    first = chapters[0].findings
+    return Document("Benchmarks" if several else first.label or first.name, tuple(blocks), data)
 
 
 def as_page(document: Document, folder: str) -> str:
@@ -142,15 +149,6 @@ def _drawings(picture: Picture) -> list[Markup]:
     return [page_svg(figure, label) for figure in (picture.figure, *narrow)]
 
 
-def _prefixes(findings: Sequence[Findings]) -> list[str]:
-    """Return a name for the files of each benchmark; two of one name differ by their hash."""
-    names = [slug(each.name) for each in findings]
-    return [
-        f"{name}-{each.spec_hash[:6]}" if names.count(name) > 1 else name
-        for name, each in zip(names, findings, strict=True)
-    ]
-
-
 def _scores(rows: Any) -> bytes:
     """Return every fold as CSV; `cocoloss compare` reads it."""
     keys = [name for name in SCORES if name in rows.columns]
@@ -159,22 +157,24 @@ def _scores(rows: Any) -> bytes:
     return str(table.to_csv(index=False, lineterminator="\n")).encode()
 
 
-def _json(findings: Sequence[Findings], analyses: Sequence[Any], prefixes: Sequence[str]) -> str:
+def _json(chapters: Sequence[Chapter]) -> str:
     kept = ("name", "kind", "spec_hash", "spec", "state", "started_at", "seen_at", "core_seconds")
-    benchmarks = [
-        {
-            **{name: getattr(each, name) for name in kept},
-            "label": each.label or each.name,
-            "files": prefix,
-            "places": each.places,
-            "units": each.units.to_dict("records"),
-            "missing": each.missing.to_dict("records"),
-            "left_out": dict(each.left_out),
-            "characters": each.characters,
-            "analysis": analysis,
-        }
-        for each, analysis, prefix in zip(findings, analyses, prefixes, strict=True)
-    ]
+    benchmarks = []
+    for chapter in chapters:
+        each = chapter.findings
+        benchmarks.append(
+            {
+                **{name: getattr(each, name) for name in kept},
+                "label": each.label or each.name,
+                "files": chapter.prefix,
+                "places": each.places,
+                "units": each.units.to_dict("records"),
+                "missing": each.missing.to_dict("records"),
+                "left_out": dict(each.left_out),
+                "characters": each.characters,
+                "analysis": chapter.analysis,
+            }
+        )
     return as_json_text({"form": FORM, "benchmarks": benchmarks})
 
 

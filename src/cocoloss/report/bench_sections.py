@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 
 from cocoloss._checks import counted
-from cocoloss.benchmark.analysis import AccuracyAnalysis
-from cocoloss.benchmark.experiments import Experiment
-from cocoloss.benchmark.findings import Findings
+from cocoloss.benchmark.analysis import AccuracyAnalysis, Findings
 from cocoloss.benchmark.spec import readable_time
 from cocoloss.benchmark.tasks import OPEN
 from cocoloss.report.bench_rankings import lead_blocks, mean_cell, ranking_blocks
@@ -42,7 +40,7 @@ PARTIAL = "*"
 SHOWN_ROWS = 2000  # of the table of datasets on a page; more are in the files
 
 
-def about_blocks(findings: Findings, module: Experiment) -> list[Block]:
+def about_blocks(findings: Findings, module: Any) -> list[Block]:
     """Return what comes first: the kind, how far it is, and the deviations from the paper."""
     units, missing = findings.units, findings.missing
     n_ok = int((units["status"] == "ok").sum())

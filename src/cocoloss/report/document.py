@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from cocoloss.report.figures import SUFFIXES, figure_bytes
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 UNSEEN = frozenset({"Cc", "Cs"})  # control characters and lone surrogates: no file can hold these
@@ -84,18 +83,15 @@ class Grid:
     sortable: bool = False  # whether a page lets its reader sort it, and filter its rows
     drill: str = ""  # benchmark whose folds a page shows when a row is opened
 
-    def frame(self, write: Callable[[str], str], bold: str) -> "pd.DataFrame":
-        """Return it as a table of escaped texts; ``bold`` has "{}" for one that stands out."""
-        import pandas as pd  # noqa: PLC0415 - heavy
-
-        rows = [
+    def texts(self, write: Callable[[str], str], bold: str) -> list[list[str]]:
+        """Return its cells, escaped by ``write``; ``bold`` has "{}" for one that stands out."""
+        return [
             [
                 bold.format(write(cell.text)) if cell.best and cell.text else write(cell.text)
                 for cell in row
             ]
             for row in self.rows
         ]
-        return pd.DataFrame(rows, columns=[write(column) for column in self.columns], dtype=object)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,8 @@
 import re
 from itertools import pairwise
 
+import pandas as pd
+
 from cocoloss.report.document import (
     Block,
     Cards,
@@ -50,10 +52,10 @@ def block_as_markdown(block: Block, folder: str) -> str:
 
 
 def _markdown_table(grid: Grid) -> str:
-    frame = grid.frame(escape_markdown, "**{}**")
     marks = ["---" if k < grid.n_names else "---:" for k in range(len(grid.columns))]
     # By hand: DataFrame.to_markdown would need tabulate for these joins.
-    rows = [list(frame.columns), marks, *frame.to_numpy().tolist()]
+    heads = [escape_markdown(column) for column in grid.columns]
+    rows = [heads, marks, *grid.texts(escape_markdown, "**{}**")]
     title = [f"**{escape_markdown(grid.title)}**\n"] if grid.title else []
     caption = f"\n\n{escape_markdown(grid.caption)}" if grid.caption else ""
     return "\n".join([*title, *(f"| {' | '.join(cells)} |" for cells in rows)]) + caption
@@ -155,9 +157,9 @@ def _latex_table(grid: Grid) -> str:
     if grid.n_names > 2:  # the last of them are sentences
         shape = "l" * (grid.n_names - 1) + r"p{0.3\linewidth}" + shape[grid.n_names :]
     caption = escape_latex(". ".join(t.rstrip(".") for t in (grid.title, grid.caption) if t) + ".")
-    frame = grid.frame(escape_latex, r"\textbf{{{}}}")
-    frame.columns = [_heading(column) for column in grid.columns]
-    style = frame.style.hide(axis="index")
+    cells = grid.texts(escape_latex, r"\textbf{{{}}}")
+    heads = [_heading(column) for column in grid.columns]
+    style = pd.DataFrame(cells, columns=heads, dtype=object).style.hide(axis="index")
     if len(grid.rows) > LONG:
         size = [size for least, size in SIZES.items() if len(grid.columns) >= least][:1]
         table = style.to_latex(

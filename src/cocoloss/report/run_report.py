@@ -8,6 +8,7 @@ import base64
 import math
 import os
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,6 @@ UPRIGHT = 6  # more classes than this, or longer names of more than a few, are w
 SHORT_NAME = 10  # characters
 MISTAKES = 6  # how many kinds of mistakes are listed
 
-FOLDED = 12  # more columns than this: a list is folded
-FEW_COLUMNS = 3  # up to so many left out for one reason come first, and the reason after
 PLURALS = {"category": "categories"}
 
 FURTHEST = 4.0  # in widths of the picture: coordinates beyond are cut off, for nobody sees them
@@ -160,59 +159,36 @@ def _confusion(record: RunRecord) -> dict[str, Any]:
     """Return how the confusion matrix is written; without cells it is a picture."""
     C = record.n_classes
     longest = max(map(len, record.class_names))
-    counts = [] if C > MANY_CLASSES else record.confusion.tolist()
+    tenths = np.ceil(10 * record.confusion / np.maximum(record.test_counts, 1)[:, None])
+    cells = np.stack([record.confusion, tenths.astype(int)], axis=-1)  # (C, C, 2)
     return {
         "size": "roomy" if C <= ROOMY else "dense" if C > DENSE else "even",
         "upright": C > UPRIGHT or (C > ROOMY and longest > SHORT_NAME),
-        "cells": [
-            [
-                (count, _shade(count, int(record.test_counts[true]), right=true == predicted))
-                for predicted, count in enumerate(row)
-            ]
-            for true, row in enumerate(counts)
-        ],
+        "cells": [] if C > MANY_CLASSES else cells.tolist(),
     }
 
 
-def _shade(count: int, total: int, *, right: bool) -> str:
-    """Return the style of a cell: the share of its row in tenths."""
-    if not count:
-        return "zero"
-    return f"{'right' if right else 'wrong'} s{math.ceil(10 * count / max(1, total))}"
-
-
-def _mistakes(record: RunRecord) -> list[dict[str, Any]]:
-    """Return the most frequent mistakes."""
+def _mistakes(record: RunRecord) -> list[tuple[str, str, int, float]]:
+    """Return the most frequent mistakes: true and predicted class, rows, share of the class."""
     wrong = record.confusion.copy()
     np.fill_diagonal(wrong, 0)
     order = np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES]
-    pairs = zip(*np.unravel_index(order, wrong.shape), strict=True)
+    names = record.class_names
     return [
-        {
-            "true": record.class_names[a],
-            "predicted": record.class_names[b],
-            "count": int(wrong[a, b]),
-            "share": wrong[a, b] / record.test_counts[a],
-        }
-        for a, b in pairs
+        (names[a], names[b], int(wrong[a, b]), wrong[a, b] / record.test_counts[a])
+        for a, b in zip(*np.unravel_index(order, wrong.shape), strict=True)
         if wrong[a, b]
     ]
 
 
-def _reliability(record: RunRecord) -> list[dict[str, Any]]:
+def _reliability(record: RunRecord) -> list[tuple[str, int, float, float]]:
     """Return the bins of the reliability curve that hold rows; none without probabilities."""
     curve = record.reliability
     if curve is None:
         return []
-    return [
-        {
-            "range": f"{curve.edges[b]:.0%} to {curve.edges[b + 1]:.0%}",
-            "count": int(curve.counts[b]),
-            "confidence": curve.confidence[b],
-            "accuracy": curve.accuracy[b],
-        }
-        for b in np.flatnonzero(curve.counts)
-    ]
+    ranges = [f"{low:.0%} to {high:.0%}" for low, high in pairwise(curve.edges)]
+    rows = zip(ranges, curve.counts.tolist(), curve.confidence, curve.accuracy, strict=True)
+    return [row for row in rows if row[1]]
 
 
 def prior_differs(record: RunRecord) -> bool:
@@ -221,30 +197,22 @@ def prior_differs(record: RunRecord) -> bool:
     return bool(np.abs(share - record.prior).max() > OTHER_SHARES)
 
 
-def _classes(record: RunRecord) -> list[dict[str, Any]]:
-    """Return how many rows each class has, and how well it is predicted."""
-    right = np.diagonal(record.confusion)
-    predicted = record.confusion.sum(axis=0)
-    return [
-        {
-            "c": c,
-            "n_train": int(record.train_counts[c]),
-            "n_test": int(record.test_counts[c]),
-            "recall": right[c] / record.test_counts[c] if record.test_counts[c] else None,
-            "precision": right[c] / predicted[c] if predicted[c] else None,
-        }
-        for c in range(record.n_classes)
-    ]
+def _classes(record: RunRecord) -> list[tuple[int, int, float, float]]:
+    """Return for each class the rows learnt from and tested on, recall and precision."""
+    right, predicted = np.diagonal(record.confusion), record.confusion.sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        shares = (right / record.test_counts, right / predicted)  # NaN where there is no row
+    counts = (record.train_counts.tolist(), record.test_counts.tolist())
+    return list(zip(*counts, *shares, strict=True))
 
 
-def _means(record: RunRecord) -> list[dict[str, Any]]:
-    """Return norm and nearest neighbour of each class mean of the kept network."""
-    rows: list[dict[str, Any]] = []
-    for c, angles in enumerate(record.angles(record.kept)):
-        norm = np.linalg.norm(record.class_means[record.kept, c])
+def _means(record: RunRecord) -> list[tuple[float, int | None, float]]:
+    """Return norm, nearest class and the angle to it of each class mean of the kept network."""
+    norms = np.linalg.norm(record.class_means[record.kept], axis=1)
+    rows: list[tuple[float, int | None, float]] = []
+    for norm, angles in zip(norms, record.angles(record.kept), strict=True):
         nearest = int(np.nanargmin(angles)) if np.isfinite(angles).any() else None
-        angle = None if nearest is None else angles[nearest]
-        rows.append({"c": c, "norm": f"{norm:.2f}", "nearest": nearest, "angle": angle})
+        rows.append((norm, nearest, math.nan if nearest is None else angles[nearest]))
     return rows
 
 
@@ -272,25 +240,15 @@ def _columns(record: RunRecord) -> dict[str, Any]:
     kinds, dropped = record.column_kinds, record.dropped_columns
     total = len(kinds) + len(dropped)
     n_gaps = sum(record.column_gaps.values())
+    used = {
+        counted(len(names), kind, PLURALS.get(kind, "")): names
+        for kind, names in _grouped(kinds).items()
+    }
     return {
         "how_many": f"{len(kinds):,} of {total:,}" if dropped else f"All {total:,}",
-        "used": [
-            {
-                "title": counted(len(names), kind, PLURALS.get(kind, "")),
-                "columns": [{"name": name, "note": _column_note(record, name)} for name in names],
-            }
-            for kind, names in _grouped(kinds).items()
-        ],
-        "used_folded": len(kinds) > FOLDED,
-        "dropped": [
-            {
-                "reason": reason,
-                "columns": [{"name": name, "note": ""} for name in names],
-                "few": len(names) <= FEW_COLUMNS,
-            }
-            for reason, names in _grouped(dropped).items()
-        ],
-        "dropped_folded": len(dropped) > FOLDED,
+        "used": used,
+        "notes": {name: _column_note(record, name) for name in kinds},
+        "dropped": _grouped(dropped),
         "n_gaps": n_gaps,
         "gap_share": n_gaps / max(1, len(kinds) * (record.n_train + record.n_test)),
     }

@@ -9,27 +9,19 @@ from scipy.special import stdtr
 
 from cocoloss._checks import RandomState, as_generator, check_integer
 from cocoloss.exceptions import CoCoError
-from cocoloss.stats._scores import DIGITS, Floats, check_finite, check_pair, score_differences
 from cocoloss.stats.pairwise import spread, variance_factor
+from cocoloss.stats.score_table import DIGITS, Floats, check_finite, check_pair, score_differences
 
 BLOCK = 2**17  # numbers drawn at a time: what fits into a cache
 
 
 @dataclass(frozen=True)
 class Practical:
-    """Probabilities of three states of the world, which sum to one.
+    """Probabilities of three states of the world, which sum to one."""
 
-    Attributes
-    ----------
-    first, second : float
-        That the first, or the second, model is better by more than the rope.
-    equal : float
-        That they differ by no more than the rope: the region of practical equivalence.
-    """
-
-    first: float
-    equal: float
-    second: float
+    first: float  # the first model is better by more than the rope
+    equal: float  # they differ by no more than the rope, the region of practical equivalence
+    second: float  # the second model is better by more than the rope
 
 
 def bayesian_signed_rank(
@@ -69,12 +61,6 @@ def bayesian_signed_rank(
     Returns
     -------
     Practical
-        Probabilities that the first is better, that both are equal, that the second is better.
-
-    Raises
-    ------
-    CoCoError
-        If scores are missing or infinite, or the rope is negative.
 
     Examples
     --------
@@ -85,9 +71,9 @@ def bayesian_signed_rank(
     >>> bayesian_signed_rank(first, [0.901, 0.849, 0.801, 0.95, 0.70, 0.88]).equal > 0.99
     True
     """
-    differences = _differences(first, second, higher_is_better)
+    differences = _differences(first, second, higher_is_better)[None]
     shares = signed_rank_shares(
-        differences[None],
+        differences,
         rope=rope,
         prior_strength=prior_strength,
         n_samples=n_samples,
@@ -116,17 +102,10 @@ def bayesian_correlated_t(
     ----------
     first, second : array-like of shape (n_folds,)
         Scores of two models on the same folds.
-    rope : float
-        Differences up to this do not matter in practice.
-    higher_is_better : bool
-        Whether a large score is a good one.
+    rope, higher_is_better
+        As for :func:`bayesian_signed_rank`.
     test_fraction : float, optional
         Share of the rows in each test fold, by default 1 / n_folds.
-
-    Raises
-    ------
-    CoCoError
-        If scores are missing or infinite, there are fewer than two, or the rope is negative.
 
     Examples
     --------
@@ -154,10 +133,7 @@ def signed_rank_shares(
     n_samples: int = 50_000,
     random_state: RandomState = 0,
 ) -> Floats:
-    """Return how often each region wins, of shape (pairs, 3), from differences (pairs, N).
-
-    All pairs share the same draws. Sorting the differences once makes a draw cost N, not N^2.
-    """
+    """Return how often each region wins, (pairs, 3), of differences (pairs, N) on shared draws."""
     rope = _check_rope(rope)
     n_samples = check_integer(n_samples, "n_samples", minimum=1)
     if not isinstance(prior_strength, Real) or not 0 < float(prior_strength) < np.inf:
@@ -165,7 +141,7 @@ def signed_rank_shares(
     generator = as_generator(random_state)
     n_pairs, n = differences.shape
     with_prior = np.concatenate([np.zeros((n_pairs, 1)), differences], axis=1)
-    order = np.argsort(with_prior, axis=1)
+    order = np.argsort(with_prior, axis=1)  # once: a draw then costs N, not N^2
     sorted_z = np.take_along_axis(with_prior, order, axis=1)
     slack = 10.0**-DIGITS * (np.abs(sorted_z).max(axis=1) + rope)  # the rope is closed
     wins = np.zeros((n_pairs, 3))
@@ -195,11 +171,11 @@ def _votes(z: Floats, weights: Floats, limit: float) -> Floats:
 
 
 def _differences(first: Any, second: Any, higher_is_better: bool) -> Floats:
-    first, second = check_pair(first, second)
-    check_finite(np.stack([first, second]), "a test with a region of practical equivalence")
-    return (
-        score_differences(first, second) if higher_is_better else score_differences(second, first)
+    pair = check_finite(
+        np.stack(check_pair(first, second)), "a test with a region of practical equivalence"
     )
+    better, worse = pair if higher_is_better else pair[::-1]
+    return score_differences(better, worse)
 
 
 def _check_rope(rope: object) -> float:

@@ -9,18 +9,20 @@ from scipy.stats import rankdata
 
 from cocoloss._checks import RandomState, check_option, check_share
 from cocoloss.exceptions import CoCoError
-from cocoloss.stats._scores import (
-    Floats,
-    check_finite,
-    mean_scores,
-    round_off,
-    score_differences,
-)
 from cocoloss.stats.bayes import signed_rank_shares
 from cocoloss.stats.friedman import Friedman, critical_distance, friedman, nemenyi
 from cocoloss.stats.pairwise import PAIRED_TESTS, check_reach, pairwise_p_values
 from cocoloss.stats.ranks import TIES, cliques, rank_models, significance_ranks
-from cocoloss.stats.score_table import ScoreTable, complete, read_scores
+from cocoloss.stats.score_table import (
+    Floats,
+    ScoreTable,
+    check_finite,
+    complete,
+    mean_scores,
+    read_scores,
+    round_off,
+    score_differences,
+)
 
 TESTS = ("nemenyi", "wilcoxon")
 RANKINGS = {"scores": "average", "folds": "competition"}  # and their ties
@@ -41,7 +43,7 @@ class Comparison:
     scores : DataFrame, datasets x models
         As given, means over folds; NaN only in cells that ``filled`` lists.
     ranks : DataFrame, datasets x models
-        Rank of each model on each dataset; 1 is best.
+        1 is best.
     average_ranks, rank_spread, mean_scores : Series
         Mean and standard deviation of the ranks, and mean of the scores over
         ``common_datasets``; if there are none, over the datasets that the model has.
@@ -234,7 +236,6 @@ def compare(
     Returns
     -------
     Comparison
-        Models best first, with all that tables and diagrams show.
 
     Raises
     ------
@@ -283,7 +284,8 @@ def compare(
     models = tuple(table.models[j] for j in order)
     sorted_scores, average = table.scores[:, order], average[order]
     p_values, different, distance = _tell_apart(sorted_scores, average, test, alpha)
-    wins, draws = _wins_and_ties(sorted_scores, higher_is_better)
+    goodness = sorted_scores if higher_is_better else -sorted_scores
+    wins, draws = _wins_and_ties(goodness)
     bayes = None
     if rope is not None:
         if filled:  # the test asks by how much
@@ -292,8 +294,7 @@ def compare(
                 f"rope needs a score in every cell, but {model!r} has none on {dataset!r}; set "
                 f"`missing` to drop_datasets, or leave the rope out"
             )
-        toward_first = sorted_scores if higher_is_better else -sorted_scores
-        bayes = _bayes(models, toward_first, rope, random_state)
+        bayes = _bayes(models, goodness, rope, random_state)
 
     def per_pair(matrix: Any) -> Any:
         return pd.DataFrame(matrix, index=models, columns=models)
@@ -376,8 +377,8 @@ def _ranks_by_folds(table: ScoreTable, *, ties: str, **options: Any) -> Floats:
     return np.asarray(rankdata(ranks, axis=1)) if ties == "average" else ranks
 
 
-def _wins_and_ties(scores: Floats, higher_is_better: bool) -> tuple[Any, Any]:
-    scores = round_off(scores if higher_is_better else -scores)
+def _wins_and_ties(scores: Floats) -> tuple[Any, Any]:
+    scores = round_off(scores)
     wins = np.stack([np.sum(column[:, None] > scores, axis=0) for column in scores.T])
     draws = len(scores) - wins - wins.T
     np.fill_diagonal(draws, 0)

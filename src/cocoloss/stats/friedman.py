@@ -10,7 +10,7 @@ from scipy.stats import rankdata, studentized_range
 
 from cocoloss._checks import as_float_array, check_integer, check_share
 from cocoloss.exceptions import CoCoError
-from cocoloss.stats._scores import Floats, check_matrix
+from cocoloss.stats.score_table import Floats, check_matrix
 
 # Nodes over which the density of the best of k normal variables is integrated. Below -9 and
 # above 16 it is nothing, for any k that fits into memory.
@@ -20,27 +20,17 @@ _LOW, _HIGH = -9.0, 16.0
 
 @dataclass(frozen=True)
 class Friedman:
-    """Result of a Friedman test, with the sharper F statistic of Iman and Davenport.
+    """Result of a Friedman test, and of the sharper F test of Iman and Davenport (1980).
 
-    Attributes
-    ----------
-    chi2, p_value : float
-        Friedman's statistic, of ``df`` degrees of freedom, and its p-value.
-    f, f_p_value : float
-        The statistic of Iman and Davenport (1980), of ``f_df`` degrees of freedom, and its
-        p-value. Less conservative; the one that Demsar (2006) recommends.
-    df : int
-        k - 1 for k models.
-    f_df : tuple of two ints
-        (k - 1, (k - 1)(N - 1)) for N datasets.
+    The latter is less conservative; it is the one that Demsar (2006) recommends.
     """
 
     chi2: float
     p_value: float
     f: float
     f_p_value: float
-    df: int
-    f_df: tuple[int, int]
+    df: int  # of chi2: k - 1 for k models
+    f_df: tuple[int, int]  # (k - 1, (k - 1)(N - 1)) for N datasets
 
 
 def friedman(ranks: Any, *, correct_ties: bool = True) -> Friedman:
@@ -63,14 +53,9 @@ def friedman(ranks: Any, *, correct_ties: bool = True) -> Friedman:
     Returns
     -------
     Friedman
-        Statistics and p-values. If all models tie on all datasets, the statistics are 0 and the
-        p-values 1. If all datasets agree on one order, F is infinite and its p-value the
-        probability of that: (1 / k!)^(N - 1) without ties.
-
-    Raises
-    ------
-    CoCoError
-        If ranks are missing, or there are fewer than two datasets.
+        If all models tie on all datasets, the statistics are 0 and the p-values 1. If all datasets
+        agree on one order, F is infinite and its p-value the probability of that:
+        (1 / k!)^(N - 1) without ties.
 
     Examples
     --------
@@ -137,15 +122,14 @@ def nemenyi(average_ranks: Any, n_datasets: int) -> Floats:
     Parameters
     ----------
     average_ranks : array-like of shape (n_models,)
-        Average ranks over the datasets.
+        Over the datasets.
     n_datasets : int
         How many those are.
 
     Returns
     -------
     ndarray of shape (n_models, n_models)
-        P-values for the whole family of pairs: no further correction is due. Symmetric, with
-        ones on the diagonal; precise to the smallest.
+        For the whole family of pairs: no further correction is due. Ones on the diagonal.
 
     Examples
     --------

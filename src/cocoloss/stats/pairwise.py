@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 
 from cocoloss._checks import as_float_array, check_option, check_share, counted
 from cocoloss.exceptions import CoCoError
-from cocoloss.stats._scores import (
+from cocoloss.stats.score_table import (
     Floats,
     check_finite,
     check_matrix,
@@ -25,32 +25,18 @@ ZEROS = ("split", "drop")
 FEWEST = 6  # with 5 differences the smallest two-sided p-value is 2 / 2^5 = 0.0625
 MOST_EXACT = 50  # beyond that the normal distribution is as good, and faster
 BLOCK = 2**18  # differences in memory at a time: not those of all pairs of a hundred models
-INSTEAD = {"datasets": "Nemenyi's test"}  # of what -> the test that can do with fewer of them
-CORRECTED = "the corrected t-test"
 
 
 @dataclass(frozen=True)
 class SignedRank:
-    """Result of a signed-rank test.
+    """Result of a signed-rank test."""
 
-    Attributes
-    ----------
-    p_value : float
-        Two-sided; 1 if no difference is left.
-    sum_first, sum_second : float
-        Sums of the ranks of the differences in favour of either side.
-    n_pairs, n_zeros : int
-        How many pairs there were, and how many of them did not differ.
-    exact : bool
-        Whether the p-value counts all signs, or is that of the normal distribution.
-    """
-
-    p_value: float
-    sum_first: float
+    p_value: float  # two-sided; 1 if no difference is left
+    sum_first: float  # of the ranks of the differences in favour of the first
     sum_second: float
     n_pairs: int
-    n_zeros: int
-    exact: bool
+    n_zeros: int  # pairs that do not differ
+    exact: bool  # whether the p-value counts all signs, or is that of the normal distribution
 
 
 def wilcoxon_paired(first: Any, second: Any, *, zeros: str = "split") -> SignedRank:
@@ -68,12 +54,6 @@ def wilcoxon_paired(first: Any, second: Any, *, zeros: str = "split") -> SignedR
     Returns
     -------
     SignedRank
-        With a two-sided p-value.
-
-    Raises
-    ------
-    CoCoError
-        If there are fewer than six pairs, or scores are missing.
 
     Notes
     -----
@@ -115,17 +95,19 @@ def check_enough(n_pairs: int, what: str) -> None:
         raise CoCoError(
             f"a Wilcoxon test over {counted(n_pairs, what.removesuffix('s'), what)} can never "
             f"reach p < 0.05: its smallest p-value is {2.0 ** (1 - n_pairs):.3g}. Use {FEWEST} or "
-            f"more {what}, or {INSTEAD.get(what, CORRECTED)}"
+            f"more {what}, or {_instead(what)}"
         )
+
+
+def _instead(what: str) -> str:
+    """Name the test that can do with fewer rows of a kind."""
+    return "Nemenyi's test" if what == "datasets" else "the corrected t-test"
 
 
 def signed_rank_tests(
     differences: Floats, *, zeros: str = "split"
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the positive rank sums, the negative ones and the p-values, one per row.
-
-    Each row is tested by itself: its p-value does not depend on the other rows.
-    """
+    """Return the positive rank sums, the negative ones and the p-values, each row by itself."""
     is_zero = differences == 0  # (pairs, n)
     ranks = rankdata(np.abs(differences), axis=-1)  # ties share their mean rank
     n_zeros = is_zero.sum(axis=-1, keepdims=True)
@@ -195,17 +177,12 @@ def holm(p_values: Any) -> Floats:
     Parameters
     ----------
     p_values : array-like of shape (m,)
-        In any order.
+        In any order; NaN is refused.
 
     Returns
     -------
     ndarray of shape (m,)
-        Adjusted p-values, in the order given.
-
-    Raises
-    ------
-    CoCoError
-        If a value is not between 0 and 1; NaN is not.
+        In the same order.
 
     Examples
     --------
@@ -247,11 +224,6 @@ def corrected_t(first: Any, second: Any, *, test_fraction: float | None = None) 
     test_fraction : float, optional
         Share of the rows in each test fold. By default 1 / n, as in one run of n-fold
         cross-validation; ten runs of ten folds have n = 100 and a share of 0.1.
-
-    Raises
-    ------
-    CoCoError
-        If scores are missing or infinite, or there are fewer than two.
 
     Notes
     -----
@@ -324,7 +296,7 @@ def pairwise_p_values(
     adjust : bool
         Whether to correct for the number of pairs by :func:`holm`.
     test_fraction : float, optional
-        For the corrected t-test.
+        For :func:`corrected_t`.
     unit : str
         What a row is called in messages.
 
@@ -368,5 +340,5 @@ def check_reach(n_rows: int, n_models: int, alpha: float, unit: str) -> None:
             f"with {n_models} models and {n_rows} {unit} no difference can ever be significant at "
             f"alpha = {alpha:g}: the smallest Wilcoxon p-value after Holm's correction for "
             f"{n_pairs} pairs is {smallest:.3g}. Use {needed} or more {unit}, fewer models, or "
-            f"{INSTEAD.get(unit, CORRECTED)}"
+            f"{_instead(unit)}"
         )

@@ -8,8 +8,8 @@ from scipy.stats import rankdata
 
 from cocoloss._checks import check_option, check_share
 from cocoloss.exceptions import CoCoError
-from cocoloss.stats._scores import Floats, check_matrix, mean_scores, round_off
 from cocoloss.stats.pairwise import PAIRED_TESTS, check_reach, pairwise_p_values
+from cocoloss.stats.score_table import Floats, check_matrix, mean_scores, round_off
 
 TIES = ("average", "competition")
 Clique = tuple[int, ...]  # places of models, in order of rank
@@ -31,7 +31,6 @@ def rank_models(scores: Any, *, higher_is_better: bool = True, ties: str = "aver
     Returns
     -------
     ndarray of shape (n_datasets, n_models)
-        Ranks.
 
     Examples
     --------
@@ -82,13 +81,12 @@ def significance_ranks(
     Returns
     -------
     ndarray of shape (n_models,)
-        Ranks; 1 is best.
 
     Raises
     ------
     CoCoError
-        If scores are missing, or the Wilcoxon test cannot be significant whatever the scores:
-        below six folds, or with so many models that Holm's correction leaves no room.
+        If the Wilcoxon test cannot be significant whatever the scores: below six folds, or with so
+        many models that Holm's correction leaves no room.
 
     Examples
     --------
@@ -150,11 +148,10 @@ def cliques(different: Any) -> tuple[Clique, ...]:
         raise CoCoError("different must be a symmetric matrix, one row and column per model")
     same = ~different
     np.fill_diagonal(same, val=True)
-    runs = _runs(same)
+    groups = _runs(same)
     shown = np.zeros_like(same)
-    for run in runs:
+    for run in groups:
         shown[np.ix_(run, run)] = True
-    groups = list(runs)
     for i, j in np.argwhere(np.triu(same, k=1)):
         if not shown[i, j]:
             group = _grow((int(i), int(j)), same)
@@ -165,19 +162,14 @@ def cliques(different: Any) -> tuple[Clique, ...]:
 
 def _runs(same: NDArray[np.bool_]) -> list[Clique]:
     """Return the longest stretches of places in which all are the same."""
-    k = len(same)
-    # The first place after i that differs from i; k if none does.
-    stop = [next((j for j in range(i + 1, k) if not same[i, j]), k) for i in range(k)]
     runs: list[Clique] = []
-    reached = 0
-    for start in range(k):
-        end, place = k, start
-        while place < end:
-            end = min(end, stop[place])
-            place += 1
+    end = 0
+    for start in range(len(same)):
+        reached = end
+        while end < len(same) and same[end, start : end + 1].all():
+            end += 1
         if end > reached and end - start > 1:
             runs.append(tuple(range(start, end)))
-        reached = max(reached, end)
     return runs
 
 

@@ -1,37 +1,30 @@
 """Tables: read from files of many formats, written, fetched from sources, dealt into folds.
 
 What a column means to a model (its kind, its scale) is for :mod:`cocoloss.columns` to say.
-
-Names are loaded when they are first used: who predicts needs no sources.
 """
 
-from typing import TYPE_CHECKING
-
-from cocoloss._late import late_names
-
-if TYPE_CHECKING:
-    from cocoloss.tables.sources import (
-        BundledSource,
-        FileSource,
-        FolderSource,
-        OpenMLSource,
-        Source,
-        SuiteEntry,
-        TableCheck,
-        check_tables,
-        load_source,
-        suite_entries,
-    )
-    from cocoloss.tables.splits import Fold, cap_rows, named_seed, stratified_folds
-    from cocoloss.tables.table import Table, make_table, split_target
-    from cocoloss.tables.table_file import (
-        TableFile,
-        iter_columns,
-        iter_tables,
-        open_table,
-        read_table,
-    )
-    from cocoloss.tables.writing import write_table
+from cocoloss.tables.sources import (
+    BundledSource,
+    FileSource,
+    FolderSource,
+    OpenMLSource,
+    Source,
+    SuiteEntry,
+    TableCheck,
+    check_tables,
+    load_source,
+    suite_entries,
+)
+from cocoloss.tables.splits import Fold, cap_rows, named_seed, stratified_folds
+from cocoloss.tables.table import Table, make_table, split_target
+from cocoloss.tables.table_file import (
+    TableFile,
+    iter_columns,
+    iter_tables,
+    open_table,
+    read_table,
+    write_table,
+)
 
 __all__ = [
     "BundledSource",
@@ -58,31 +51,3 @@ __all__ = [
     "suite_entries",
     "write_table",
 ]
-
-__getattr__, __dir__ = late_names(
-    __name__,
-    {
-        "cocoloss.tables.sources": [
-            "BundledSource",
-            "FileSource",
-            "FolderSource",
-            "OpenMLSource",
-            "Source",
-            "SuiteEntry",
-            "TableCheck",
-            "check_tables",
-            "load_source",
-            "suite_entries",
-        ],
-        "cocoloss.tables.splits": ["Fold", "cap_rows", "named_seed", "stratified_folds"],
-        "cocoloss.tables.table": ["Table", "make_table", "split_target"],
-        "cocoloss.tables.table_file": [
-            "TableFile",
-            "iter_columns",
-            "iter_tables",
-            "open_table",
-            "read_table",
-        ],
-        "cocoloss.tables.writing": ["write_table"],
-    },
-)

@@ -1,14 +1,16 @@
-"""Delimited text through pandas' C parser, all at once or in chunks.
+"""Delimited text, read through pandas' C parser and written, all at once or in chunks.
 
 Left alone, the parser lets one column be numbers in one chunk and text in the next, fills rows that
 are cut short, and takes 7.730 beside decimal commas for a fraction.
 """
 
+import codecs
 import csv
+import gzip
 import os
 import warnings
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -19,8 +21,10 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from cocoloss._checks import check_integer, did_you_mean, listed
+from cocoloss._checks import check_integer, check_option, did_you_mean, listed
+from cocoloss.columns.frames import is_plain_number
 from cocoloss.exceptions import CoCoError
+from cocoloss.files import write_whole
 from cocoloss.number_text import (
     COMMA,
     DOT,
@@ -31,11 +35,20 @@ from cocoloss.number_text import (
     is_gap_mark,
     parse_numbers,
 )
-from cocoloss.tables.dialect import WHITESPACE, Dialect, check_widths, iter_rows
-from cocoloss.tables.formats import BLOCK, TextSource
-from cocoloss.tables.writing import write_delimited
+from cocoloss.tables.dialect import (
+    BLOCK,
+    DELIMITED,
+    SUFFIXES,
+    WHITESPACE,
+    Dialect,
+    TextSource,
+    check_widths,
+    iter_rows,
+    suffix_of,
+)
 
 MOST_CELLS = 1 << 22  # in a chunk: 32 MB of numbers, however wide the table
+REPEATED = 50  # a value must stand in so many rows, on average, for its line to be made once
 EXACT = 2**53  # below it, float64 has every integer
 
 NUMBER = "number"
@@ -46,7 +59,7 @@ TRUTHS = {"true": True, "false": False}
 
 
 class ThousandsWarning(UserWarning):
-    """Columns in which points were taken for thousands, because the file has decimal commas."""
+    """Columns in which points were taken for thousands, as the file has decimal commas."""
 
     about = "thousands"
 
@@ -68,6 +81,8 @@ class DelimitedFile:
 
     def __post_init__(self) -> None:
         check_columns(self.path, self.text, self.column_names)
+        if self.given_decimal is not None:
+            check_option(self.given_decimal, "decimal", [DOT, COMMA])
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -91,11 +106,8 @@ class DelimitedFile:
         self, *, text: Collection[str] | None = None, decimal: str | None = None
     ) -> Self:
         """Return the same file, to be read otherwise."""
-        return replace(
-            self,
-            text=self.text if text is None else tuple(text),
-            given_decimal=self.given_decimal if decimal is None else check_decimal(decimal),
-        )
+        text = self.text if text is None else tuple(text)
+        return replace(self, text=text, given_decimal=decimal or self.given_decimal)
 
     def read(self) -> Any:
         """Return all rows."""
@@ -315,13 +327,6 @@ def check_columns(path: object, columns: Collection[str], names: Collection[str]
     return list(columns)
 
 
-def check_decimal(decimal: str | None) -> str | None:
-    """Return a decimal mark, or None if it is to be found."""
-    if decimal not in {None, DOT, COMMA}:
-        raise CoCoError(f"decimal must be '.' or ',', not {decimal!r}")
-    return decimal
-
-
 def kinds_of(frame: Any) -> dict[str, str]:
     """Return the kind of each column of a chunk."""
     return {name: _kind_of(frame, name, dtype) for name, dtype in frame.dtypes.items()}
@@ -341,7 +346,7 @@ def with_kinds(
     is no number, or neither true nor false, is an error that names the row; but among numbers of
     ``lenient`` columns, which then stay as they are.
     """
-    if set(kinds.values()) == {NUMBER} and all(map(_is_numpy_number, set(frame.dtypes))):
+    if set(kinds.values()) == {NUMBER} and all(map(is_plain_number, set(frame.dtypes))):
         return frame.astype(np.float64)  # in one go: a table may be wide
     changed = {}
     for name, dtype in frame.dtypes.items():
@@ -381,12 +386,8 @@ def _with_booleans(frame: Any) -> Any:
     return frame.assign(**changed) if changed else frame
 
 
-def _is_numpy_number(dtype: Any) -> bool:
-    return isinstance(dtype, np.dtype) and dtype.kind in "iuf"
-
-
 def _kind_of(frame: Any, name: str, dtype: Any) -> str:
-    if _is_numpy_number(dtype):
+    if is_plain_number(dtype):
         return NUMBER
     if types.is_bool_dtype(dtype):
         return BOOLEAN
@@ -468,3 +469,89 @@ def _is_gap(value: object) -> bool:
 def _at(numbers: Any, codes: Any) -> Any:
     """Return the number of each row, NaN where the code is -1."""
     return np.append(numbers, np.nan)[codes]
+
+
+def write_delimited(
+    frames: Any,
+    path: str | os.PathLike[str],
+    separator: str,
+    *,
+    encoding: str = "utf-8",
+    header: bool = True,
+    **options: Any,
+) -> int:
+    """Write delimited text; further options are those of ``DataFrame.to_csv``."""
+    path = check_format(path, DELIMITED)
+    options = {"sep": separator, "index": False, "lineterminator": "\n", **options}
+    if separator == " ":  # a gap must not vanish between two spaces
+        options["quoting"] = csv.QUOTE_NONNUMERIC
+    encoder = codecs.getincrementalencoder(encoding)()  # one byte order mark for all chunks
+    n_rows = 0
+    with write_whole(path) as aside, aside.open("wb") as raw, _packed(raw, path) as file:
+        for i, chunk in enumerate(same_columns(frames)):
+            names = chunk[:0].to_csv(**options) if header and i == 0 else ""
+            lines = _repeated_lines(chunk, options) or chunk.to_csv(header=False, **options)
+            try:
+                file.write(encoder.encode(names + lines))
+            except UnicodeEncodeError as error:
+                stray = error.object[error.start]
+                raise CoCoError(
+                    f"cannot write {path}: {encoding} has no {stray!r}; write UTF-8 instead"
+                ) from error
+            n_rows += len(chunk)
+    return n_rows
+
+
+def check_format(path: str | os.PathLike[str], kind: str) -> Path:
+    """Return the path of a file that is to be of a kind, unless its suffix says another."""
+    if SUFFIXES.get(suffix_of(path)[0], kind) != kind:
+        raise CoCoError(
+            f"{path} would not be what its name says, but {kind}; choose another suffix"
+        )
+    return Path(path)
+
+
+def same_columns(frames: Any) -> Iterator[Any]:
+    """Give the chunks of a table, or the one there is, as long as they have the same columns."""
+    chunks: Iterable[Any] = [frames] if isinstance(frames, pd.DataFrame) else frames
+    names: list[Any] | None = None
+    for chunk in chunks:
+        if names is None:
+            names = list(chunk.columns)
+        elif list(chunk.columns) != names:
+            raise CoCoError("the chunks of a table must have the same columns in the same order")
+        yield chunk
+    if names is None:
+        raise CoCoError("there is no table to write: not one chunk came")
+
+
+def _packed(raw: Any, path: Path) -> Any:
+    if not suffix_of(path)[1]:
+        return nullcontext(raw)
+    # No name and no time inside: the same table gives the same bytes.
+    return gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6)
+
+
+def _repeated_lines(chunk: Any, options: dict[str, Any]) -> str | None:
+    """Return the lines of one column of few values, such as classes: ten times as fast.
+
+    None where there are other columns, many values, or values that equal each other and are yet
+    written differently: 0.0 and -0.0, 1 and True, dates with and without a time beside them.
+    """
+    if len(chunk.columns) != 1:
+        return None
+    codes, values = pd.factorize(chunk.iloc[:, 0], use_na_sentinel=False)
+    if len(values) > len(chunk) // REPEATED or not _equal_is_the_same(values):
+        return None
+    singles = (pd.DataFrame({"": values[i : i + 1]}) for i in range(len(values)))
+    lines = [single.to_csv(header=False, **options) for single in singles]
+    return "".join(np.array(lines, dtype=object)[codes])
+
+
+def _equal_is_the_same(values: Any) -> bool:
+    """Tell whether distinct values are all integers, all booleans, or all text."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        values = values.categories
+    if types.is_integer_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
+        return True
+    return bool(types.infer_dtype(values, skipna=True) == "string")

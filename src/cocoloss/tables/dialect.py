@@ -1,32 +1,60 @@
-"""How a delimited file is written: its separator and its header, found from its beginning.
+"""How a file is written: its suffix, encoding, separator and header, found from its beginning.
 
 ``csv.Sniffer`` is not used: it counts characters inside quoted fields and takes letters for
 separators. Here the beginning of the file is parsed under each candidate, and the one that gives
 even rows wins. What the cells mean is not this file's business.
 """
 
+import codecs
 import csv
+import gzip
 import io
+import os
 import re
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, Self
 
-from cocoloss._checks import listed
+from cocoloss._checks import counted, listed
 from cocoloss.exceptions import CoCoError
 from cocoloss.number_text import COMMA, has_decimal, split_unit
-from cocoloss.tables.formats import TextSource
+
+DELIMITED = "delimited"
+PARQUET = "parquet"
+ARFF = "arff"
+SUFFIXES = {
+    **dict.fromkeys((".csv", ".tsv", ".txt"), DELIMITED),
+    **dict.fromkeys((".parquet", ".pq"), PARQUET),
+    ".arff": ARFF,
+}
+
+BLOCK = 1 << 18
+HEAD_BYTES = 1 << 14
+GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    codecs.BOM_UTF8: "utf-8-sig",
+}
+# Windows-1252, the five bytes it leaves out read as latin-1 has them: every byte is a character.
+WINDOWS = "cp1252"
+WESTERN = "".join(bytes([b]).decode("cp1252", errors="ignore") or chr(b) for b in range(256))
+EXCEL_HINT = re.compile(rb'\A"?sep=.?"?[;,\t]*(\r?\n|\r)', re.IGNORECASE)
 
 WHITESPACE = r"\s+"  # as pandas spells it
 SEPARATORS = ["\t", ",", ";", "|", WHITESPACE]  # the first of equals wins
-UNUSUAL = [":", "^", "~", "!", "\x01", "\x1f"]  # to name in a message, not to guess
-SPOKEN = {"\t": "tab", WHITESPACE: "white space", "\x01": r"\x01", "\x1f": r"\x1f"}
+UNUSUAL = ":^~!"  # to name in a message, not to guess
+SPOKEN = {"\t": "tab", WHITESPACE: "white space"}
 
 ENOUGH_BYTES = 1 << 16  # of a file show how it is written
 MOST_BYTES = 1 << 23  # are looked at, however long the lines
-ENOUGH_LINES = 100  # to find the separator
+ENOUGH_ROWS = 100  # to find the separator
 EVEN_ENOUGH = 0.5  # share of rows of the usual width, below which a separator is out
 MOST_WORDS = 4  # in the cells of a table that has one column
 
@@ -35,17 +63,176 @@ OTHER_SEPARATOR = re.compile(r"[\t,;|]")
 TOKEN = re.compile(r'"((?:[^"]|"")*)"|(\S+)')
 
 
+def suffix_of(path: str | os.PathLike[str]) -> tuple[str, bool]:
+    """Return the suffix of a table's name in lower case, and whether ``.gz`` follows it."""
+    path = Path(path)
+    gzipped = path.suffix.lower() == ".gz"
+    return Path(path.stem if gzipped else path.name).suffix.lower(), gzipped
+
+
+class TextSource:
+    r"""A file as a stream of UTF-8 without a byte order mark, its line ends as they are.
+
+    A first line ``sep=;``, which names the separator for Excel, is given as an empty one. With
+    ``returns``, lines end in ``\r`` alone, as on old Macs, and are given with ``\n``. pandas' C
+    parser takes bytes for UTF-8 as they are, which spares it decoding and encoding.
+
+    Without a name or a mark the encoding is UTF-8, or Windows-1252 if the first byte beyond ASCII
+    does not begin a UTF-8 character. The two agree on ASCII, so the choice can wait for that byte.
+    """
+
+    def __init__(self, path: Path, encoding: str | None = None, *, returns: bool = False) -> None:
+        self.path = path
+        self._returns = returns
+        self._position = 0
+        self._is_start = True
+        self._rest = b""  # of a character that goes on in the next block
+        try:
+            # Closed by close(), as that of any stream.
+            self._file: BinaryIO = path.open("rb", buffering=0)
+            self._unpacked: Any = self._file
+            head = self._file.read(HEAD_BYTES)
+        except OSError as error:
+            raise unreadable(path, error) from error
+        self.gzipped = head.startswith(GZIP_MAGIC)
+        try:
+            if self.gzipped:
+                self._file.seek(0)
+                self._unpacked = gzip.GzipFile(fileobj=self._file)
+                head = self._bytes(HEAD_BYTES)
+            if encoding is None:
+                marks = (name for mark, name in BYTE_ORDER_MARKS.items() if head.startswith(mark))
+                encoding = next(marks, None)
+            self.encoding = "utf-8" if encoding is None else _codec(encoding)
+        except CoCoError:
+            self.close()
+            raise
+        self._is_sure = encoding is not None  # that it is not the other one of the two
+        is_utf8 = self.encoding in {"utf-8", "utf-8-sig"}
+        self._decode: Callable[[bytes, bool], str] | None = (
+            None if is_utf8 else codecs.getincrementaldecoder(self.encoding)().decode
+        )
+        self.head = head  # unpacked, in the encoding of the file
+        self._pending = head.removeprefix(codecs.BOM_UTF8) if is_utf8 else head
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[str]:  # without which it is no file to pandas
+        return self.lines()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def read(self, size: int) -> bytes:
+        """Return about ``size`` bytes of complete characters, some until the end."""
+        while True:
+            data, self._pending = self._pending or self._bytes(size), b""
+            text = self._text(data)
+            if text or not data:
+                return text
+
+    def lines(self) -> Iterator[str]:
+        r"""Give the lines one by one, each with ``\n`` at its end, whatever it was before."""
+        newlines = io.IncrementalNewlineDecoder(None, translate=True)
+        rest = ""
+        while block := self.read(BLOCK):
+            *complete, rest = (rest + newlines.decode(block.decode())).split("\n")
+            yield from (line + "\n" for line in complete)
+        if rest:
+            yield rest
+
+    def find_encoding(self) -> str:
+        """Read up to the first character beyond ASCII, and return the encoding of the file."""
+        while not self._is_sure and self.read(BLOCK):
+            pass
+        return self.encoding
+
+    def _bytes(self, size: int) -> bytes:
+        try:
+            data: bytes = self._unpacked.read(size)
+        except (OSError, EOFError, zlib.error) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise CoCoError(
+                f"{self.path} is damaged or cut short: {reason}; fetch it again"
+            ) from error
+        return data
+
+    def _text(self, data: bytes) -> bytes:
+        try:
+            text = self._recode(data, final=not data)
+        except UnicodeError as error:
+            where = ""
+            if isinstance(error, UnicodeDecodeError):
+                byte = error.object[error.start]
+                where = f": byte 0x{byte:02x} near position {self._position + error.start}"
+            name = getattr(error, "encoding", self.encoding)
+            raise CoCoError(
+                f"{self.path} is not in {name} throughout{where}; name its encoding, such as "
+                f"latin-1"
+            ) from error
+        if b"\0" in text:
+            raise CoCoError(
+                f"{self.path} holds a NUL byte near position {self._position}; "
+                f"it is damaged or not a table, fetch it again"
+            )
+        self._position += len(data)
+        if self._is_start and text:
+            self._is_start = False
+            text = EXCEL_HINT.sub(rb"\1", text, count=1)  # the line stays, for the numbers of lines
+        return text.replace(b"\r", b"\n") if self._returns else text
+
+    def _recode(self, data: bytes, *, final: bool) -> bytes:
+        if self._decode is not None:
+            return self._decode(data, final).encode()
+        if not self._rest and data.isascii():
+            return data
+        data = self._rest + data
+        try:
+            _, used = codecs.utf_8_decode(data, "strict", final)
+        except UnicodeDecodeError as error:
+            if self._is_sure or not data[: error.start].isascii():
+                raise
+            self.encoding, self._is_sure, self._decode = WINDOWS, True, _from_western
+            return _from_western(data).encode()
+        self._rest = data[used:]
+        self._is_sure = self._is_sure or not data[:used].isascii()
+        return data[:used]
+
+
+def _from_western(data: bytes, _: bool = True) -> str:
+    return codecs.charmap_decode(data, "strict", WESTERN)[0]
+
+
+def _codec(encoding: str) -> str:
+    try:
+        return codecs.lookup(encoding).name
+    except LookupError:
+        raise CoCoError(
+            f"there is no encoding {encoding!r}; common ones are utf-8, latin-1, cp1252, utf-16"
+        ) from None
+
+
+def unreadable(path: Path, error: OSError) -> CoCoError:
+    """Return an error that says why a file cannot be read."""
+    return CoCoError(f"cannot read {path}: {error.strerror or error}")
+
+
 class Sample(NamedTuple):
-    """The beginning of a text, and whether that is all of it."""
+    """The beginning of a text."""
 
     text: str
     is_complete: bool
 
 
 class Row(NamedTuple):
-    """The cells of a row, and the line of the file in which it ends."""
+    """The cells of a row."""
 
-    line: int
+    line: int  # of the file in which it ends
     cells: list[str]
 
 
@@ -80,10 +267,7 @@ def read_sample(source: TextSource) -> Sample:
 def find_dialect(
     path: object, sample: Sample, *, separator: str | None = None, header: bool | str = "auto"
 ) -> Dialect:
-    """Find how a file is written from its beginning, or say why it is no table.
-
-    The path is for the messages; separator and header are what the user knows of them.
-    """
+    """Find how a file is written from its beginning, or say why it is no table."""
     if separator is None:
         separator = _find_separator(path, sample)
     else:
@@ -93,14 +277,16 @@ def find_dialect(
     if not rows:
         raise CoCoError(f"{path} has no complete row in its first {len(sample.text)} characters")
     has_header = _check_header(path, header, rows[0].cells)
-    names = _names(path, rows[0].cells, has_header=has_header)
+    first = enumerate(rows[0].cells, start=1)
+    names = [(has_header and cell.strip()) or f"column_{j}" for j, cell in first]
+    check_distinct(path, names)
     check_widths(path, rows, len(names))
     body = [row.cells for row in (rows[1:] if has_header else rows)]
     if not body and sample.is_complete:
         raise CoCoError(f"{path} has a header but no rows")
     return Dialect(
         separator,
-        names,
+        tuple(names),
         has_header,
         skip_spaces,
         returns="\r" in sample.text and "\n" not in sample.text,
@@ -111,10 +297,7 @@ def find_dialect(
 
 
 def iter_rows(lines: Iterable[str], separator: str, *, skip_spaces: bool = False) -> Iterator[Row]:
-    """Give the rows of a delimited text one by one, empty lines left out.
-
-    Slow, but each row has its line in the file.
-    """
+    """Give the rows of a text one by one, empty lines left out: slow, but each has its line."""
     if separator == WHITESPACE:
         for number, line in enumerate(lines, start=1):
             cells = [
@@ -134,7 +317,7 @@ def check_widths(path: object, rows: Iterable[Row], n_columns: int) -> None:
     """Say which row, if any, has more or fewer cells than there are columns."""
     for row in rows:
         if len(row.cells) != n_columns:
-            cells = "1 cell" if len(row.cells) == 1 else f"{len(row.cells)} cells"
+            cells = counted(len(row.cells), "cell")
             raise CoCoError(
                 f"{path}, line {row.line}: {cells} where the first row has {n_columns}; "
                 f"mend the line, or put cells that hold the separator into quotes"
@@ -148,20 +331,20 @@ def check_distinct(path: object, names: list[str]) -> None:
         raise CoCoError(f"{path} has several columns named {listed(repeated)}; rename them")
 
 
-def _score(sample: Sample, separator: str) -> tuple[float, ...] | None:
-    """Say how well a separator fits; the larger the better, from left to right.
+def _score(sample: Sample, separator: str) -> tuple[float, ...]:
+    """Say how well a separator fits; the larger the better, from left to right, and nothing if not.
 
     Whether the first row has the usual width, how many rows do, how many cells could not be cut
     further, and the width.
     """
-    rows = _sample_rows(sample, separator, skip_spaces=True)
+    rows = _sample_rows(sample, separator, skip_spaces=True, most=ENOUGH_ROWS)
     if not rows:
-        return None
+        return ()
     widths = Counter(len(row.cells) for row in rows)
     width, n_usual = widths.most_common(1)[0]
     width = max(width, len(rows[0].cells)) if n_usual <= len(rows) / 2 else width
     if width < 2 or widths[width] < EVEN_ENOUGH * len(rows):
-        return None
+        return ()
     cells = [cell for row in rows for cell in row.cells]
     clean = sum(_is_clean(cell, separator) for cell in cells) / len(cells)
     return len(rows[0].cells) == width, widths[width] / len(rows), clean, width
@@ -176,21 +359,17 @@ def _is_clean(cell: str, separator: str) -> bool:
 
 
 def _find_separator(path: object, sample: Sample) -> str:
-    start = _first_lines(sample)
-    scores = {
-        candidate: score
-        for candidate in SEPARATORS
-        if (score := _score(start, candidate)) is not None
-    }
-    if scores:
-        return max(scores, key=lambda candidate: scores[candidate])
+    scores = {candidate: _score(sample, candidate) for candidate in SEPARATORS}
+    best = max(SEPARATORS, key=lambda candidate: scores[candidate])
+    if scores[best]:
+        return best
     for candidate in UNUSUAL:
-        if _score(start, candidate) is not None:
+        if _score(sample, candidate):
             raise CoCoError(
                 f"{path}: no comma, semicolon, tab, bar or space splits its rows; it looks "
-                f"separated by {_spoken(candidate)}, set separator to {candidate!r} if so"
+                f"separated by {candidate!r}, set separator to {candidate!r} if so"
             )
-    lines = [line for line in start.text.splitlines() if line.strip()]
+    lines = sample.text.splitlines()[:ENOUGH_ROWS]
     if any(OTHER_SEPARATOR.search(line) or len(line.split()) > MOST_WORDS for line in lines):
         raise CoCoError(
             f"{path} does not look like a table: no comma, semicolon, tab, bar or space splits "
@@ -210,35 +389,25 @@ def _check_separator(path: object, separator: str, sample: Sample) -> str:
     rows = _sample_rows(sample, separator, skip_spaces=True)
     if rows and all(len(row.cells) == 1 for row in rows):
         found = _find_separator(path, sample)
-        if _score(sample, found) is not None:
+        if _score(sample, found):
             raise CoCoError(
-                f"{path} has no {_spoken(separator)} between its cells; "
-                f"it looks separated by {_spoken(found)}"
+                f"{path} has no {SPOKEN.get(separator, repr(separator))} between its cells; "
+                f"it looks separated by {SPOKEN.get(found, repr(found))}"
             )
     return separator
 
 
-def _sample_rows(sample: Sample, separator: str, *, skip_spaces: bool) -> list[Row]:
+def _sample_rows(
+    sample: Sample, separator: str, *, skip_spaces: bool, most: int | None = None
+) -> list[Row]:
     """Return the rows of a sample; not the last, which may be cut, unless it is all there is."""
     lines = io.StringIO(sample.text, newline="")  # which ends at \n, \r\n and \r, and keeps them
     found: list[Row] = []
     try:
-        found.extend(iter_rows(lines, separator, skip_spaces=skip_spaces))
+        found.extend(islice(iter_rows(lines, separator, skip_spaces=skip_spaces), most))
     except csv.Error:
         return found  # a cell beyond csv's limit: a quote that never closes, or no table at all
-    return found if sample.is_complete else found[:-1]
-
-
-def _first_lines(sample: Sample) -> Sample:
-    """Return the beginning of a sample: some lines show the separator as well as many."""
-    ends = re.finditer(r"\r\n?|\n", sample.text)
-    last = next(islice(ends, ENOUGH_LINES - 1, None), None)
-    start = sample.text if last is None else sample.text[: last.end()]
-    return Sample(start, sample.is_complete and len(start) == len(sample.text))
-
-
-def _spoken(separator: str) -> str:
-    return SPOKEN.get(separator, repr(separator))
+    return found if sample.is_complete or len(found) == most else found[:-1]
 
 
 def _spaces_follow(rows: list[Row]) -> bool:
@@ -272,11 +441,3 @@ def _looks_like_data(cells: list[str]) -> bool:
         return numbers not in (counted, [number + 1 for number in counted])
     rising = all(a < b for a, b in pairwise(numbers))
     return len(numbers) > 1 and not rising
-
-
-def _names(path: object, first: list[str], *, has_header: bool) -> tuple[str, ...]:
-    if not has_header:
-        return tuple(f"column_{j}" for j in range(1, len(first) + 1))
-    names = [cell.strip() or f"column_{j}" for j, cell in enumerate(first, start=1)]
-    check_distinct(path, names)
-    return tuple(names)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,12 +18,22 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from cocoloss._checks import require
 from cocoloss.exceptions import CoCoError
-from cocoloss.tables.delimited import EXACT, bounded, check_columns, kinds_of, with_kinds
-from cocoloss.tables.dialect import check_distinct
-from cocoloss.tables.formats import ARFF, PARQUET, TextSource, decoded, import_pyarrow
-from cocoloss.tables.writing import write_parquet, write_table
+from cocoloss.files import write_whole
+from cocoloss.number_text import without_point
+from cocoloss.tables.delimited import (
+    EXACT,
+    bounded,
+    check_columns,
+    check_format,
+    kinds_of,
+    same_columns,
+    with_kinds,
+)
+from cocoloss.tables.dialect import PARQUET, TextSource, check_distinct
 
+Writer = Callable[[Any, str | os.PathLike[str]], int]
 LONGEST_REASON = 200  # characters of what a library says
 # How liac-arff fails, beside its own exceptions.
 ARFF_FAILURES = (ArithmeticError, LookupError, StopIteration, TypeError, ValueError)
@@ -40,7 +51,7 @@ class TypedFile:
     """A file of a format with types; the contract is :class:`cocoloss.tables.TableFile`."""
 
     path: Path
-    format: str
+    writer: Writer  # of tables like it
     column_names: tuple[str, ...]
     # Gives frames of so many rows, or (None) one of all, of all columns or of some; ``exactly``
     # keeps integers with gaps integers.
@@ -87,7 +98,7 @@ class TypedFile:
 
     def write(self, frames: Any, path: str | os.PathLike[str]) -> int:
         """Write a table as Parquet; beside ARFF, as its suffix says."""
-        return (write_parquet if self.format == PARQUET else write_table)(frames, path)
+        return self.writer(frames, path)
 
     def _typed_chunks(self, rows: int, columns: list[str] | None) -> Iterator[Any]:
         kinds: dict[str, str] | None = None
@@ -119,11 +130,11 @@ def open_parquet(path: Path, text: tuple[str, ...]) -> TypedFile:
 
     with _opened_parquet(path) as file:
         names = tuple(_frame(file.schema_arrow.empty_table()).columns)
-    return TypedFile(path, PARQUET, names, frames, text)
+    return TypedFile(path, write_parquet, names, frames, text)
 
 
-def open_arff(path: Path, encoding: str | None, text: tuple[str, ...]) -> TypedFile:
-    """Return an ARFF file, which is read at once."""
+def open_arff(path: Path, encoding: str | None, text: tuple[str, ...], writer: Writer) -> TypedFile:
+    """Return an ARFF file, which is read at once, and written in other formats."""
     frame = _read_arff(path, encoding)
 
     def frames(
@@ -135,7 +146,41 @@ def open_arff(path: Path, encoding: str | None, text: tuple[str, ...]) -> TypedF
             stop = start + rows if rows else None
             yield wanted[start:stop].reset_index(drop=True)
 
-    return TypedFile(path, ARFF, tuple(frame.columns), frames, text)
+    return TypedFile(path, writer, tuple(frame.columns), frames, text)
+
+
+def write_parquet(frames: Any, path: str | os.PathLike[str]) -> int:
+    """Write Parquet with the types of the first chunk."""
+    path = check_format(path, PARQUET)
+    pa = import_pyarrow(path)
+    chunks = same_columns(frames)
+    n_rows = 0
+    with write_whole(path) as aside:
+        first = next(chunks)
+        try:
+            schema = pa.Schema.from_pandas(first, preserve_index=False)
+            with pa.parquet.ParquetWriter(aside, schema) as writer:
+                for chunk in chain([first], chunks):
+                    writer.write_table(pa.Table.from_pandas(chunk, schema, preserve_index=False))
+                    n_rows += len(chunk)
+        except (pa.ArrowException, TypeError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise CoCoError(
+                f"cannot write {path} as Parquet: {reason}; write CSV instead"
+            ) from error
+    return n_rows
+
+
+def import_pyarrow(path: object) -> Any:
+    """Return pyarrow with its Parquet half, or say how to get it."""
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - an extra, and slow to import
+        import pyarrow.parquet  # noqa: PLC0415 - the same
+    except ImportError:
+        raise CoCoError(
+            f"{path}: Parquet needs pyarrow; run pip install 'cocoloss[parquet]'"
+        ) from None
+    return pa
 
 
 @contextmanager
@@ -145,7 +190,8 @@ def _opened_parquet(path: Path) -> Iterator[Any]:
     try:
         with pa.parquet.ParquetFile(path) as file:
             check_distinct(path, list(file.schema_arrow.names))
-            _check_has_cells(path, file.metadata)
+            has_cells = file.metadata.num_rows and file.metadata.num_columns
+            require(has_cells, f"{path} has no rows, or no columns")
             yield file
     except CoCoError:
         raise
@@ -153,13 +199,6 @@ def _opened_parquet(path: Path) -> Iterator[Any]:
         raise CoCoError(
             f"{path} is a damaged Parquet file: {_reason(error)}; fetch it again"
         ) from error
-
-
-def _check_has_cells(path: Path, metadata: Any) -> None:
-    if metadata.num_rows == 0:
-        raise CoCoError(f"{path} has columns but no rows")
-    if metadata.num_columns == 0:
-        raise CoCoError(f"{path} has no columns")
 
 
 def _read_arff(path: Path, encoding: str | None) -> Any:
@@ -232,39 +271,15 @@ def _without_points(column: Any) -> Any:
 def _with_text(frame: Any, text: Collection[str]) -> Any:
     """Return a frame whose named columns are text, gaps left gaps."""
     names = [name for name in text if name in frame.columns]
-    changed = {name: frame[name].map(_as_text, na_action="ignore") for name in names}
+    changed = {name: frame[name].map(without_point, na_action="ignore") for name in names}
     return frame.assign(**changed) if changed else frame
-
-
-def _as_text(value: object) -> str:
-    """Return a value as a delimited file would have it: integers without a point."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def _frame(table: Any, *, exactly: bool = False) -> Any:
     """Return an arrow table as a data frame; ``exactly`` keeps integers with gaps integers."""
     frame = table.to_pandas(types_mapper=pd.ArrowDtype if exactly else None).reset_index(drop=True)
     frame.columns = [str(name) for name in frame.columns]
-    if exactly:
-        return frame
-    # Text that was written as bytes; text of two encodings is decoded value by value.
-    texts = {
-        name: frame[name].astype(object).map(decoded, na_action="ignore")
-        for name in (str(field.name) for field in table.schema if _holds_bytes(field.type))
-        if name in frame.columns
-    }
-    return frame.assign(**texts) if texts else frame
-
-
-def _holds_bytes(kind: Any) -> bool:
-    from pyarrow import types as arrow  # noqa: PLC0415 - an extra, and slow to import
-
-    kind = kind.value_type if arrow.is_dictionary(kind) else kind
-    return bool(
-        arrow.is_binary(kind) or arrow.is_large_binary(kind) or arrow.is_fixed_size_binary(kind)
-    )
+    return frame
 
 
 def _reason(error: Exception) -> str:

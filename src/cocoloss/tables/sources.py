@@ -8,7 +8,6 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from textwrap import shorten
@@ -17,9 +16,9 @@ from urllib.parse import urlparse
 
 from cocoloss._checks import check_option, did_you_mean, listed
 from cocoloss.exceptions import CoCoError
-from cocoloss.tables.formats import SUFFIXES, check_is_file, suffix_of
+from cocoloss.tables.dialect import SUFFIXES, suffix_of
 from cocoloss.tables.table import Table, make_table
-from cocoloss.tables.table_file import read_table
+from cocoloss.tables.table_file import check_is_file, read_table
 
 BUNDLED = ("iris", "wine", "breast_cancer", "digits")
 SUITES = ("openml-cc18",)
@@ -306,8 +305,7 @@ def load_source(text: str) -> Source:
     raise CoCoError(f"{text!r} is not a source of tables{guess or f'; say {SPELLINGS}'}")
 
 
-@dataclass(frozen=True)
-class TableCheck:
+class TableCheck(NamedTuple):
     """What became of loading a table: its sizes and fingerprint, or one line that says why not."""
 
     name: str

@@ -15,15 +15,15 @@ from cocoloss._checks import check_option, did_you_mean, listed
 from cocoloss.columns.column_kinds import CATEGORY, ColumnOptions, find_kind
 from cocoloss.columns.frames import Column
 from cocoloss.exceptions import CoCoError
+from cocoloss.number_text import without_point
 
 FINGERPRINT_VERSION = "cocoloss table 1"
 MANY_CLASSES = 20  # fewer numbers than this are classes, whatever they look like
 
-NAMING = frozenset(
-    {"id", "ids", "uid", "nr", "no", "num", "nummer", "number", "key", "code", "index", "idx"}
-)
-FEWEST_ROWS = 3
-FEWEST_COUNTED = 10  # rows of which a column with a name is not 1, 2, 3, ... by chance
+# Words of names that identifiers have.
+NAMING = {"id", "ids", "uid", "nr", "no", "num", "nummer", "number", "key", "code", "index", "idx"}
+FEWEST_ROWS = 3  # of which a column without a name is not 1, 2, 3 by chance
+FEWEST_COUNTED = 10  # and of which one with a name is not
 # What a column is called that has no name, here and by pandas.
 _NO_NAME = re.compile(r"|column_\d+|Unnamed: \d+|index|level_\d+")
 # Words of a name: between marks, or where a small letter is followed by a capital one.
@@ -149,20 +149,11 @@ def make_table(
     ----------
     name : str
         What to call it.
-    frame : pandas.DataFrame
-        Features and classes.
-    target : str
-        The column of the classes.
+    frame, target, missing
+        As in :func:`split_target`.
     categorical : collection of str, optional
         The columns whose values are names. By default those that have pandas' category type; text
         is then left as it is to whoever learns from it, and counted among them if it looks so.
-    missing : {"raise", "drop"}
-        What to do with rows whose class is missing.
-
-    Raises
-    ------
-    CoCoError
-        If the target cannot be learnt, see :func:`split_target`, or a listed column is missing.
     """
     try:
         X, y = split_target(frame, target, missing=missing)
@@ -188,9 +179,9 @@ def split_target(frame: Any, target: str, *, missing: str = "raise") -> tuple[An
     Parameters
     ----------
     frame : pandas.DataFrame
-        The table.
+        Features and classes.
     target : str
-        Name of the column that holds the class.
+        The column of the classes.
     missing : {"raise", "drop"}
         What to do with rows whose class is missing; ``len(frame) - len(y)`` of them are dropped.
 
@@ -301,23 +292,17 @@ def _check_classes(y: Any, target: str) -> None:
 
 
 def find_identifiers(frame: Any) -> list[str]:
-    """Return the columns that look like identifiers, though they are numbers.
-
-    They are called so, by a word of their name such as id, nr, number, key, code or index, and
-    hold whole numbers that are all different.
-    """
-    if len(frame) < FEWEST_ROWS:
-        return []
-    called_so = [name for name in frame.columns if is_named_like_identifier(str(name))]
-    return [str(name) for name in called_so if _all_different(frame[name])]
+    """Return the columns of whole numbers that all differ, and are called like an identifier."""
+    return [
+        str(name)
+        for name in frame.columns
+        if any(word.lower() in NAMING for word in _WORD.findall(str(name)))
+        and _all_different(frame[name])
+    ]
 
 
 def find_counters(frame: Any) -> list[str]:
-    """Return the columns that count the rows in their order, from 0 or 1.
-
-    Those without a name, as the index of a data frame has none, in a table of 3 rows; others in a
-    table of 10.
-    """
+    """Return the columns that count the rows in their order, from 0 or 1."""
     return [str(name) for name in frame.columns if _counts(frame[name], str(name))]
 
 
@@ -327,11 +312,6 @@ def _counts(column: Any, name: str) -> bool:
         return False
     numbers = column.to_numpy(dtype=np.float64)
     return bool(numbers[0] in (0, 1) and (np.diff(numbers) == 1).all())
-
-
-def is_named_like_identifier(name: str) -> bool:
-    """Tell whether a word of a name says that the column names its rows."""
-    return any(word.lower() in NAMING for word in _WORD.findall(name))
 
 
 def _all_different(column: Any) -> bool:
@@ -382,11 +362,5 @@ def _feed_texts(digest: Any, column: Any) -> None:
     codes, values = pd.factorize(column, use_na_sentinel=True)
     _feed(digest, f"text {len(values)}")
     for value in values:
-        _feed(digest, _spelling(value))
+        _feed(digest, without_point(value))
     digest.update(codes.astype("<i8").tobytes())
-
-
-def _spelling(value: object) -> str:
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return str(int(value))
-    return str(value)

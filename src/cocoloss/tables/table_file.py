@@ -1,17 +1,29 @@
-"""A table file: opened once, its encoding, dialect and decimal mark found once, then read.
+"""A table file: opened once, its format, encoding, dialect and decimal mark found once, then read.
 
 What the columns mean to a model is not this file's business.
 """
 
+import codecs
 import os
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from cocoloss.tables.delimited import DelimitedFile, check_columns, check_decimal
-from cocoloss.tables.dialect import find_dialect, read_sample
-from cocoloss.tables.formats import ARFF, PARQUET, TextSource, check_is_file, find_format
-from cocoloss.tables.parquet_and_arff import open_arff, open_parquet
+from cocoloss._checks import did_you_mean
+from cocoloss.exceptions import CoCoError
+from cocoloss.tables.delimited import DelimitedFile, check_columns, write_delimited
+from cocoloss.tables.dialect import (
+    ARFF,
+    DELIMITED,
+    PARQUET,
+    SUFFIXES,
+    TextSource,
+    find_dialect,
+    read_sample,
+    suffix_of,
+    unreadable,
+)
 
 # What pandas takes for a gap, and the mark of ARFF and the UCI repository.
 MISSING = (
@@ -19,6 +31,28 @@ MISSING = (
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "?"),
 )
 CHUNK_ROWS = 50_000
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # of files that are written
+
+RELATION = re.compile(rb"@relation\b", re.IGNORECASE)
+# How files begin that people take for tables, and what to do with them.
+NOT_TABLES = {
+    rb"\xd0\xcf\x11\xe0": "an old Excel or Office file; open it there and save it as CSV",
+    rb"PK\x03\x04.*(xl/|\[Content_Types\])": "an Excel file; open it there and save it as CSV",
+    rb"PK\x03\x04": "a zip archive; unpack it first",
+    rb"BZh|\xfd7zXZ\0|\x28\xb5\x2f\xfd": "packed by bzip2, xz or zstd; unpack it first",
+    rb"ARROW1": "a Feather (Arrow) file; save it as Parquet or CSV",
+    rb"SQLite format 3\0": "an SQLite database; export the table as CSV",
+    rb"%PDF": "a PDF document",
+    rb"\x89PNG": "a picture",
+    rb"\x80[\x02-\x05]": "a pickle, which runs code when it is read; save it as Parquet or CSV",
+    rb"(?i:\s*<(!doctype|html|head|body|\?xml|!--|[a-z]+:|table))": (
+        "a web page or XML; download the file itself, not its page"
+    ),
+    # An object, or a list of objects, lists, strings or numbers.
+    rb'\s*(\{\s*("|\}|$)|\[\s*([\[{]|"[^"]*"\s*[,\]]|-?\d+[\d.eE+-]*\s*[,\]]))': (
+        "JSON; save it as CSV"
+    ),
+}
 
 
 class TableFile(Protocol):
@@ -38,31 +72,19 @@ class TableFile(Protocol):
 
     @property
     def decimal(self) -> str | None:
-        """The decimal mark of a delimited file.
+        """The decimal mark that was given, or on which the columns that are not text agree.
 
-        The one that was given, or else the one on which the columns that are not text agree; None
-        if they do not, and numbers have a point then.
+        None if they do not, and numbers have a point then.
         """
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """Columns of a delimited file that may be codes rather than numbers.
-
-        They hold digits of which some begin with 0, as postcodes do, and are not read as text.
-        """
+        """Columns that are not read as text and hold digits of which some begin with 0: codes."""
 
     def with_options(
         self, *, text: Collection[str] | None = None, decimal: str | None = None
     ) -> Self:
-        """Return the same file, to be read otherwise, without another look at it.
-
-        Parameters
-        ----------
-        text : collection of str, optional
-            Columns to be read as text, instead of those before.
-        decimal : {".", ","}, optional
-            The decimal mark.
-        """
+        """Return the same file, to be read otherwise; there is no second look at it."""
 
     def read(self) -> Any:
         """Return all rows as a data frame; see :func:`read_table`."""
@@ -80,24 +102,12 @@ class TableFile(Protocol):
         """Return columns to be copied, in chunks of the same rows; see :func:`iter_columns`."""
 
     def write(self, frames: Any, path: str | os.PathLike[str]) -> int:
-        """Write a table as this one is written, and return its number of rows.
+        """Write a table, or its chunks, as this one is written; return its number of rows.
 
         Delimited text has the separator, the encoding, the decimal mark and, or not, the header of
         this file; it is packed if the path ends in ``.gz``. Parquet is written as Parquet. ARFF is
-        not written: there the suffix says the format, as in :func:`write_table`.
-
-        Parameters
-        ----------
-        frames : pandas.DataFrame or iterable of pandas.DataFrame
-            The table, or its chunks; see :func:`write_table`.
-        path : path
-            The file to write, which may be this one.
-
-        Raises
-        ------
-        CoCoError
-            As :func:`write_table`; and if the suffix says another format, or the encoding lacks a
-            character.
+        not written: there the suffix says the format, as in :func:`write_table`. An error as there;
+        and if the suffix says another format, or the encoding lacks a character.
         """
 
 
@@ -160,16 +170,17 @@ def open_table(
     0  01067  7730    2.5
     """
     path = check_is_file(path)
-    decimal = check_decimal(decimal)
     text = tuple(check_columns(path, text, text))
     with TextSource(path, encoding) as source:
         found = find_format(source, encoding)
         if found not in {PARQUET, ARFF}:
             sample = read_sample(source)
-    if found == PARQUET:
-        return open_parquet(path, text)
-    if found == ARFF:
-        return open_arff(path, encoding, text)
+    if found in {PARQUET, ARFF}:
+        from cocoloss.tables import parquet_and_arff as typed  # noqa: PLC0415 - text does without
+
+        if found == PARQUET:
+            return typed.open_parquet(path, text)
+        return typed.open_arff(path, encoding, text, write_table)
     return DelimitedFile(
         path,
         encoding,
@@ -185,9 +196,7 @@ def read_table(path: str | os.PathLike[str], **options: Any) -> Any:
 
     Parameters
     ----------
-    path : path
-        The file.
-    **options
+    path, **options
         As in :func:`open_table`.
 
     Returns
@@ -232,8 +241,9 @@ def iter_tables(
 
     Parameters
     ----------
-    path : path
-        The file.
+    path, **options
+        As in :func:`open_table`. Name the columns that a model takes for categories in ``text``:
+        then codes are read as they were when it was fitted.
     rows : int
         Most rows in a chunk. There are fewer where the table is very wide, and where a group of
         rows ends in a Parquet file.
@@ -241,9 +251,6 @@ def iter_tables(
         The only columns wanted; what others hold does not matter then.
     lenient : collection of str
         Columns that may hold text among numbers in a later chunk; they are text in such a chunk.
-    **options
-        As in :func:`open_table`. Name the columns that a model takes for categories in ``text``:
-        then codes are read as they were when it was fitted.
 
     Yields
     ------
@@ -273,14 +280,12 @@ def iter_columns(
 
     Parameters
     ----------
-    path : path
-        The file.
+    path, **options
+        As in :func:`open_table`.
     columns : collection of str
         Which columns, in the order wanted.
     rows : int
         Most rows in a chunk, as in :func:`iter_tables`.
-    **options
-        As in :func:`open_table`.
 
     Yields
     ------
@@ -288,3 +293,96 @@ def iter_columns(
         At least one row each.
     """
     return open_table(path, **options).verbatim(columns, rows)
+
+
+def write_table(frames: Any, path: str | os.PathLike[str]) -> int:
+    """Write a table, or chunks of one, to a file whose format its suffix says.
+
+    Parameters
+    ----------
+    frames : pandas.DataFrame or iterable of pandas.DataFrame
+        The table, or its chunks from first to last, all with the same columns. The index is
+        left out.
+    path : path
+        ``.csv``, ``.tsv`` or ``.txt`` (tabs), each also with ``.gz``, or ``.parquet``. If
+        anything fails, the file is as it was before.
+
+    Returns
+    -------
+    int
+        The number of rows written.
+
+    Raises
+    ------
+    CoCoError
+        If the suffix says no format, there is no chunk, or a chunk has other columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tempfile import TemporaryDirectory
+    >>> from cocoloss.tables import write_table
+    >>> with TemporaryDirectory() as folder:
+    ...     write_table(pd.DataFrame({"a": [1, 2]}), Path(folder) / "a.tsv.gz")
+    2
+    """
+    suffix, gzipped = suffix_of(path)
+    if SUFFIXES.get(suffix) == PARQUET and not gzipped:
+        from cocoloss.tables.parquet_and_arff import write_parquet  # noqa: PLC0415 - the same
+
+        return write_parquet(frames, path)
+    if suffix in SEPARATORS:
+        return write_delimited(frames, path, SEPARATORS[suffix])
+    raise CoCoError(
+        f"cannot tell the format of {path} from its name; end it in one of "
+        f".csv, .tsv, .txt, .csv.gz, .parquet"
+    )
+
+
+def check_is_file(path: str | os.PathLike[str]) -> Path:
+    """Return a path that leads to a file, or say what is there instead."""
+    path = Path(path)
+    try:
+        if path.is_file():
+            return path
+        if path.is_dir():
+            raise CoCoError(f"{path} is a folder; name a file in it")
+        if path.exists():
+            raise CoCoError(f"{path} is not a regular file; save the table to one first")
+        if not path.parent.is_dir():
+            raise CoCoError(f"there is no file {path}, and no folder {path.parent}")
+        guess = did_you_mean(path.name, [other.name for other in path.parent.iterdir()])
+    except OSError as error:
+        raise unreadable(path, error) from error
+    raise CoCoError(f"there is no file {path}{guess}")
+
+
+def find_format(source: TextSource, encoding: str | None = None) -> str:
+    """Say whether a file is delimited text, Parquet or ARFF; if it is none, the error says what.
+
+    The first bytes decide, and the suffix where they are silent.
+    """
+    head, path = source.head.removeprefix(codecs.BOM_UTF8), source.path
+    if not head.strip():
+        raise CoCoError(f"{path} is empty; there is no table in it")
+    if head.startswith(b"PAR1"):
+        if source.gzipped:
+            raise CoCoError(f"{path} is Parquet inside gzip; unpack it first, Parquet packs itself")
+        return PARQUET
+    for start, what in NOT_TABLES.items():
+        if re.match(start, head, re.DOTALL):
+            raise CoCoError(f"{path} is not a table but {what}")
+    is_wide = encoding is not None or head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if b"\0" in head and not is_wide:
+        if 0.4 < head.count(b"\0") / len(head) < 0.6:  # every other byte
+            raise CoCoError(
+                f"{path} looks like UTF-16 without its mark; save it as UTF-8, or name its "
+                f"encoding, utf-16-le or utf-16-be"
+            )
+        raise CoCoError(f"{path} is not a table: it holds binary data")
+    lines = map(bytes.strip, head.splitlines())
+    first = next((line for line in lines if line and not line.startswith(b"%")), b"")
+    found = ARFF if RELATION.match(first) else SUFFIXES.get(suffix_of(path)[0], DELIMITED)
+    if found == PARQUET:
+        raise CoCoError(f"{path} has the name of a Parquet file, but is none; fetch it again")
+    return found

@@ -3,10 +3,17 @@
 No loss, network or head is known here by name.
 """
 
-from cocoloss.training.callbacks import Callback, Epoch, ProgressBar
-from cocoloss.training.early_stopping import Outcome
 from cocoloss.training.optimiser import FlatAdamW
-from cocoloss.training.trainer import BatchSampler, Schedule, TrainingData, train
+from cocoloss.training.trainer import (
+    BatchSampler,
+    Callback,
+    Epoch,
+    Outcome,
+    ProgressBar,
+    Schedule,
+    TrainingData,
+    train,
+)
 
 __all__ = [
     "BatchSampler",

@@ -12,32 +12,16 @@ import torch
 from torch import Tensor
 
 FUSED_DEVICES = ("cpu", "cuda")
+BETA1, BETA2 = 0.9, 0.999  # decay of the running mean and of the running square of the gradient
+EPS = 1e-8  # added to the root of the running square
 
 
 class FlatAdamW:
-    """AdamW for parameters (K, P) of K models that step together.
+    """AdamW for parameters (K, P) of K models that step together; they are updated in place."""
 
-    Parameters
-    ----------
-    parameters : Tensor of shape (K, P)
-        Updated in place.
-    weight_decay : float
-        Decoupled weight decay, as a share of the learning rate.
-    betas : tuple of float
-        Decay of the running mean and of the running square of the gradient.
-    eps : float
-        Added to the root of the running square.
-    """
-
-    def __init__(
-        self,
-        parameters: Tensor,
-        weight_decay: float,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-    ) -> None:
+    def __init__(self, parameters: Tensor, weight_decay: float) -> None:
         self.parameters = parameters
-        self.weight_decay, self.betas, self.eps = weight_decay, betas, eps
+        self.weight_decay = weight_decay  # decoupled, as a share of the learning rate
         self.mean = torch.zeros_like(parameters)
         self.square = torch.zeros_like(parameters)
         self.n_steps = 0
@@ -49,7 +33,6 @@ class FlatAdamW:
     def step(self, gradients: Tensor, learning_rate: float) -> None:
         """Move the parameters once."""
         self.n_steps += 1
-        beta1, beta2 = self.betas
         if self._fused is None:
             self._step_written_out(gradients, learning_rate)
             return
@@ -61,23 +44,22 @@ class FlatAdamW:
             [],
             [self._step_number.fill_(self.n_steps)],
             lr=learning_rate,
-            beta1=beta1,
-            beta2=beta2,
+            beta1=BETA1,
+            beta2=BETA2,
             weight_decay=self.weight_decay,
-            eps=self.eps,
+            eps=EPS,
             amsgrad=False,
             maximize=False,
         )
 
     def _step_written_out(self, gradients: Tensor, learning_rate: float) -> None:
-        beta1, beta2 = self.betas
-        self.mean.lerp_(gradients, 1 - beta1)
-        self.square.mul_(beta2).addcmul_(gradients, gradients, value=1 - beta2)
-        correction1 = 1 - beta1**self.n_steps
-        correction2 = 1 - beta2**self.n_steps
+        self.mean.lerp_(gradients, 1 - BETA1)
+        self.square.mul_(BETA2).addcmul_(gradients, gradients, value=1 - BETA2)
+        correction1 = 1 - BETA1**self.n_steps
+        correction2 = 1 - BETA2**self.n_steps
         if self.weight_decay:
             self.parameters.mul_(1 - learning_rate * self.weight_decay)
-        denominator = self.square.sqrt().div_(math.sqrt(correction2)).add_(self.eps)
+        denominator = self.square.sqrt().div_(math.sqrt(correction2)).add_(EPS)
         self.parameters.addcdiv_(self.mean, denominator, value=-learning_rate / correction1)
 
     def select(self, parameters: Tensor, models: Sequence[int]) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from cocoloss._checks import check_integer
 from cocoloss.exceptions import CoCoError
-from cocoloss.training.callbacks import Epoch
+from cocoloss.training.trainer import Epoch
 
 
 class TensorBoardCallback:
@@ -22,11 +22,6 @@ class TensorBoardCallback:
         What ``tensorboard --logdir`` gets; made if it is missing.
     every : int, default=1
         Epochs between two points of a curve; the last epoch planned is written, too.
-
-    Raises
-    ------
-    CoCoError
-        If TensorBoard is not installed.
 
     Notes
     -----
@@ -107,18 +102,18 @@ def _summary_writer() -> Any:
 
 def _new_folder(parent: Path) -> Path:
     """Make and return the first folder of the name run-1, run-2, ... that does not exist."""
+    if parent.exists() and not parent.is_dir():
+        raise CoCoError(f"cannot write curves to {parent}: it is a file")
     number = 1
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        while (parent / f"run-{number}").exists():
+    while True:
+        try:
+            (parent / f"run-{number}").mkdir(parents=True)
+        except FileExistsError:
             number += 1
-        (parent / f"run-{number}").mkdir()
-    except FileExistsError:  # somebody else was faster, or a file is in the way
-        if not parent.is_dir():
-            raise CoCoError(f"cannot write curves to {parent}: it is a file") from None
-        return _new_folder(parent)
-    except OSError as error:
-        raise CoCoError(
-            f"cannot write curves to {parent}: {error.strerror or error}; choose another log_dir"
-        ) from error
-    return parent / f"run-{number}"
+        except OSError as error:
+            raise CoCoError(
+                f"cannot write curves to {parent}: {error.strerror or error}; choose another "
+                f"log_dir"
+            ) from error
+        else:
+            return parent / f"run-{number}"

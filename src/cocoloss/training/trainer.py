@@ -1,8 +1,6 @@
-"""The training loop: K networks step together, and each stops for itself.
+"""The training loop: K networks step together, each stops for itself, and callbacks listen.
 
-It knows no loss, no network and no head by name: a network has ``forward``, ``backward``,
-``parameters``, ``gradients``, ``buffers`` and ``select``; a loss has ``evaluate``; a validation is
-a function.
+It knows no loss, no network and no head by name.
 """
 
 import math
@@ -10,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -18,9 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.losses.batch import Batch
-from cocoloss.training.callbacks import Callback, Epoch
-from cocoloss.training.early_stopping import BestSoFar, Outcome
+from cocoloss.losses.base import Batch
 from cocoloss.training.optimiser import FlatAdamW
 
 # From this many samples per class on, a batch holds pairs of one class anyway.
@@ -55,60 +51,28 @@ class Loss(Protocol):
 
 @dataclass(frozen=True)
 class TrainingData:
-    """A table of rows that all models share; each model trains on some of them.
+    """A table of rows that all models share; each model trains on some of them."""
 
-    Attributes
-    ----------
-    inputs : Tensor of shape (R, d)
-    labels : Tensor of shape (R,)
-    weights : Tensor of shape (R,) or None
-    rows : sequence of K integer arrays
-        Training rows of each model.
-    n_classes : int
-    """
-
-    inputs: Tensor
-    labels: Tensor
-    weights: Tensor | None
-    rows: Sequence[NDArray[np.int64]]
+    inputs: Tensor  # (R, d)
+    labels: Tensor  # (R,)
+    weights: Tensor | None  # (R,)
+    rows: Sequence[NDArray[np.int64]]  # K arrays: the training rows of each model
     n_classes: int
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast.
+    """How long and how fast."""
 
-    Attributes
-    ----------
-    n_epochs : int
-        Epochs at most.
-    batch_size : int
-        Samples per step and model.
-    learning_rate : float
-        At the start.
-    decay : {"cosine", "constant"}
-        Whether the learning rate falls to zero along a cosine.
-    weight_decay : float
-        Of AdamW.
-    clip_norm : float or None
-        Longest gradient of a model; longer ones are scaled down.
-    patience : int or None
-        Epochs without a better validation score after which a validation stops a model.
-    validate_every : int
-        Epochs between validations; the last epoch has one, too.
-    pair_rows : bool
-        Whether batches that are small for the number of classes are made of pairs of one class.
-    """
-
-    n_epochs: int
-    batch_size: int
-    learning_rate: float
-    decay: str = "cosine"
-    weight_decay: float = 0.0
-    clip_norm: float | None = None
-    patience: int | None = None
-    validate_every: int = 1
-    pair_rows: bool = False
+    n_epochs: int  # at most
+    batch_size: int  # samples per step and model
+    learning_rate: float  # at the start
+    decay: str = "cosine"  # to zero, or "constant"
+    weight_decay: float = 0.0  # of AdamW
+    clip_norm: float | None = None  # longer gradients of a model are scaled down
+    patience: int | None = None  # epochs without a better score after which a model stops
+    validate_every: int = 1  # epochs between validations; the last epoch has one, too
+    pair_rows: bool = False  # whether batches small for the number of classes are pairs of one
 
     def is_validated(self, epoch: int) -> bool:
         """Return whether an epoch, from 1, ends with a validation."""
@@ -122,19 +86,10 @@ class Schedule:
 
 
 class BatchSampler:
-    """Orders of the training rows of one model.
+    """Orders of the training rows of one model, by a generator of its own: alone as in a stack.
 
-    Parameters
-    ----------
-    rows : array of int
-        The rows that the model trains on.
-    labels : array of int
-        Class of each of these rows.
-    generator : numpy generator
-        Of this model alone, so that it sees the same batches in a stack as it would alone.
-    in_pairs : bool, default=False
-        Whether rows travel in pairs of one class: a loss that learns from pairs would find
-        hardly any in a small batch of many classes.
+    With ``in_pairs`` rows travel in pairs of one class: a loss that learns from pairs would find
+    hardly any in a small batch of many classes.
 
     Examples
     --------
@@ -153,8 +108,7 @@ class BatchSampler:
         *,
         in_pairs: bool = False,
     ) -> None:
-        self.rows, self.labels, self.generator = rows, labels, generator
-        self.in_pairs = in_pairs
+        self.rows, self.labels, self.generator, self.in_pairs = rows, labels, generator, in_pairs
 
     def draw(self) -> NDArray[np.int64]:
         """Return the rows in a new order; each occurs once."""
@@ -167,12 +121,94 @@ class BatchSampler:
         """Bring rows of a class together in twos, and shuffle the twos."""
         by_class = order[np.argsort(self.labels[order], kind="stable")]
         labels = self.labels[by_class]
-        first = np.flatnonzero(np.r_[True, labels[1:] != labels[:-1]])  # where a class begins
-        rank = np.arange(len(labels)) - np.repeat(first, np.diff(np.r_[first, len(labels)]))
-        starts_pair = rank % 2 == 0
-        pair = np.cumsum(starts_pair) - 1
+        rank = np.arange(len(labels)) - np.searchsorted(labels, labels)  # within its class
+        pair = np.cumsum(rank % 2 == 0) - 1
         place = self.generator.permutation(pair[-1] + 1)
         return by_class[np.argsort(place[pair], kind="stable")]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What training leaves behind: each model at its best score, or as it ended if it has none."""
+
+    parameters: Tensor  # (K, P)
+    buffers: Tensor  # (K, B), those that belong to the parameters
+    loss_curves: list[list[float]]  # mean training loss of each model in each epoch it trained
+    scores: NDArray[np.float64]  # (K,), best validation score; NaN if there is none
+    best_epochs: NDArray[np.int64]  # (K,), epoch of that score, from 1; else the last one
+
+
+class BestSoFar:
+    """Early stopping: the best parameters of each model so far, and which models still improve."""
+
+    def __init__(self, network: Networks) -> None:
+        self._parameters = network.parameters.clone()
+        self._buffers = network.buffers.clone()
+        self.scores = np.full(len(self._parameters), np.nan)  # (K,), NaN before the first judgement
+        self.epochs = np.zeros(len(self._parameters), dtype=np.int64)  # (K,), 0 likewise
+
+    def judge(
+        self,
+        network: Networks,
+        active: NDArray[np.int64],
+        scores: NDArray[np.float64],
+        epoch: int,
+    ) -> None:
+        """Keep those of the active models that are better than ever; lower is better."""
+        best = np.where(np.isnan(self.scores[active]), np.inf, self.scores[active])
+        better = scores < best
+        self.scores[active] = np.where(better, scores, best)
+        self.epochs[active[better]] = epoch
+        self._parameters[active[better]] = network.parameters[torch.from_numpy(better)]
+        self._buffers[active[better]] = network.buffers[torch.from_numpy(better)]
+
+    def outcome(
+        self, network: Networks, active: NDArray[np.int64], curves: Sequence[Sequence[float]]
+    ) -> Outcome:
+        """Return what is left if training stops now: models never judged stay as they are."""
+        parameters, buffers = self._parameters.clone(), self._buffers.clone()
+        epochs = self.epochs.copy()
+        unjudged = np.isnan(self.scores[active])
+        parameters[active[unjudged]] = network.parameters[torch.from_numpy(unjudged)]
+        buffers[active[unjudged]] = network.buffers[torch.from_numpy(unjudged)]
+        epochs[active[unjudged]] = [len(curves[k]) for k in active[unjudged]]
+        copies = [list(curve) for curve in curves]
+        return Outcome(parameters, buffers, copies, self.scores.copy(), epochs)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What happened in an epoch.
+
+    Attributes
+    ----------
+    number : int
+        Epochs done so far, from 1.
+    n_epochs : int
+        Epochs planned.
+    loss : array of shape (K,)
+        Mean training loss of each model that still trains.
+    models : array of shape (K,)
+        Which models these are.
+    score : array of shape (K,) or None
+        Validation score of each (lower is better), if one was taken.
+    network : object
+        The networks, to measure what one likes; only to be read.
+    outcome : callable
+        Returns the :class:`Outcome` that training would have if it stopped now.
+    """
+
+    number: int
+    n_epochs: int
+    loss: NDArray[np.float64]
+    models: NDArray[np.int64]
+    score: NDArray[np.float64] | None
+    network: Any
+    outcome: Callable[[], Outcome]
+
+
+Callback = Callable[[Epoch], object]
+"""Called with an :class:`Epoch`; training stops after it if it returns True."""
 
 
 def train(
@@ -228,10 +264,11 @@ def train(
             score = validate(network, active)
             best.judge(network, active, score, epoch)
         report = Epoch(epoch, schedule.n_epochs, losses, active, score, network, outcome)
-        if any([_is_true(callback(report)) for callback in callbacks]):  # noqa: C419 - call all
+        returned = [callback(report) for callback in callbacks]
+        if any(isinstance(stop, bool | np.bool_) and stop for stop in returned):
             break
         if score is not None and schedule.patience is not None:
-            going_on = best.improving(active, epoch, schedule.patience)
+            going_on = np.flatnonzero(epoch - best.epochs[active] < schedule.patience)
             if len(going_on) == 0:
                 break
             if len(going_on) < len(active):
@@ -242,11 +279,6 @@ def train(
     left = outcome()
     _check_converged(left)
     return left
-
-
-def _is_true(returned: object) -> bool:
-    """Return whether a callback returned True, be it Python's or numpy's."""
-    return isinstance(returned, bool | np.bool_) and bool(returned)
 
 
 def _check_converged(outcome: Outcome) -> None:
@@ -281,7 +313,10 @@ def _run_epoch(
     at_once = max(1, GATHERED // max(1, numbers))
     for start in range(0, n_batches, at_once):
         index = order[:, start * batch_size : (start + at_once) * batch_size]
-        x, y, w = _gather(data, index)
+        flat = index.reshape(-1)
+        x = data.inputs.index_select(0, flat).view(*index.shape, -1)  # (K, n, d)
+        y = data.labels.index_select(0, flat).view(index.shape)  # (K, n)
+        w = None if data.weights is None else data.weights.index_select(0, flat).view(index.shape)
         for first in range(0, index.shape[1], batch_size):
             rows = slice(first, first + batch_size)
             embeddings = network.forward(x[:, rows], training=True)
@@ -294,15 +329,6 @@ def _run_epoch(
             optimiser.step(network.gradients, rate)
             total += value
     return np.asarray((total / n_batches).cpu(), dtype=np.float64)
-
-
-def _gather(data: TrainingData, index: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Return inputs (K, n, d), labels (K, n) and weights (K, n) of rows (K, n)."""
-    flat = index.reshape(-1)
-    x = data.inputs.index_select(0, flat).view(*index.shape, -1)
-    y = data.labels.index_select(0, flat).view(index.shape)
-    w = None if data.weights is None else data.weights.index_select(0, flat).view(index.shape)
-    return x, y, w
 
 
 def _clip(gradients: Tensor, longest: float) -> None:
@@ -326,3 +352,50 @@ def flushed_subnormals() -> Iterator[None]:
         yield
     finally:
         torch.set_flush_denormal(before)
+
+
+class ProgressBar:
+    """A rich progress bar with loss, dispersity as ``measure`` finds it, and time left.
+
+    Shown on a terminal only: in a notebook's log or a file it would be a line per epoch. The
+    measure gets the :class:`Epoch`, a few times a second at most.
+    """
+
+    def __init__(self, n_epochs: int, measure: Callable[[Epoch], float] | None = None) -> None:
+        from rich.console import Console  # noqa: PLC0415 - not everyone wants a bar
+        from rich.progress import (  # noqa: PLC0415
+            BarColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        console = Console(stderr=True)
+        self._progress = Progress(
+            BarColumn(),
+            TextColumn("epoch {task.completed}/{task.total}"),
+            TextColumn("loss {task.fields[loss]}"),
+            TextColumn("dispersity {task.fields[dispersity]}"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._task = self._progress.add_task("", total=n_epochs, loss="...", dispersity="...")
+        self._measure = measure
+        self._shown = 0.0
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, epoch: Epoch) -> None:
+        """Move the bar."""
+        fields: dict[str, Any] = {"loss": f"{epoch.loss.mean():.5f}"}
+        now = self._progress.get_time()
+        if self._measure is not None and not self._progress.disable and now - self._shown > 0.5:
+            fields["dispersity"] = f"{self._measure(epoch):.4f}"
+            self._shown = now
+        self._progress.update(self._task, completed=epoch.number, **fields)
