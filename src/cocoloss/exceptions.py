@@ -15,3 +15,7 @@ class GeometryError(CoCoError):
 
 class GeometryWarning(UserWarning):
     """A class geometry that is well defined but that no embedding can reach."""
+
+
+class MissingMethodError(CoCoError, AttributeError):
+    """A method that an estimator does not have with these arguments; ``hasattr`` says so."""

@@ -52,6 +52,19 @@ def test_fit_knows_three_models(run, table, tmp_path, name, cls):
     assert cocoloss.load(out).priors == "empirical"
 
 
+def test_kernels_are_fitted_and_say_how_good_they_are(run, refused, table, tmp_path):
+    out, p = tmp_path / "m.coco", tmp_path / "p.csv"
+    asked = ("fit", table, "--target", "kind", "--out", out, "--drop", "id", "--solver", "kernel")
+    printed = run(*asked).output
+    assert re.search(r"fitted    \d kernels?, .* s; right for \d+\.\d% of the rows", printed)
+    assert "it holds 150 rows of the table, as numbers" in printed
+    run("predict", out, table, "--proba", "--out", p)
+    model, frame = cocoloss.load(out), pd.read_csv(table)
+    assert pd.read_csv(p)["prediction"].tolist() == model.predict(frame).tolist()
+    assert "--tune is for networks" in refused(*asked, "--tune", 2)
+    assert "--solver is for --model coco" in refused(*asked, "--model", "ce")
+
+
 def test_the_same_seed_gives_the_same_file(run, table, tmp_path):
     paths = [tmp_path / f"{i}.coco" for i in range(3)]
     for path, seed in zip(paths, (1, 1, 2), strict=True):

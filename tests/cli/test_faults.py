@@ -115,6 +115,7 @@ def test_wrong_arguments_are_one_clear_line(refused, args, words):
         ("fit {table} --target kind --out {table}", "which is being read"),
         ("report {table} --target kind --out {table}", "which is being read"),
         ("report {table} --target kind --out {tmp}/x.pdf", "must end in .html or .htm"),
+        ("fit {table} --target kind --drop kind --out {tmp}/m.coco", "that is the target"),
         ("fit {table} --target kind --out {tmp}/x.csv", "call a model something like model.coco"),
     ],
 )

@@ -247,6 +247,15 @@ def test_a_model_needs_no_scikit_learn_and_a_classifier_no_torch(tmp_path):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_a_file_can_be_read_by_whom_the_umask_says(tmp_path):
+    before = os.umask(0o022)
+    try:
+        small().fit(TABLE[["number"]], TWO).save(tmp_path / "m.coco")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "m.coco").stat().st_mode & 0o777 == 0o644
+
+
 def test_the_class_that_loads_must_fit_and_its_parts_are_scikit_learns(saved):
     full, light = load(saved), load_model(saved)
     assert type(full) is CoCoClassifier

@@ -8,10 +8,10 @@ from cocoloss.kernels import (
     KernelMachine,
     LandmarkPath,
     Landmarks,
+    find_recipe,
     fit_leaves,
     fit_recipe,
     machine_of,
-    search,
     solve,
 )
 from cocoloss.kernels.leaves import grow, parts
@@ -36,7 +36,7 @@ def mean_square(V, weights):
 @pytest.fixture(scope="module")
 def found():
     X, V, w = wave(250)
-    return (X, V, w, *search(X, V, w, mean_square(V, w)))
+    return (X, V, w, *find_recipe(X, V, w, mean_square(V, w)))
 
 
 def test_a_search_averages_the_best_few_and_finds_the_columns(found):
@@ -64,20 +64,20 @@ def test_a_recipe_fitted_to_the_same_rows_is_what_was_found(found):
 
 def test_a_search_says_the_same_twice(found):
     X, V, w, recipe, _ = found
-    assert search(X, V, w, mean_square(V, w))[0] == recipe
+    assert find_recipe(X, V, w, mean_square(V, w))[0] == recipe
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_a_row_or_two_are_enough(n):
     X, V, w = wave(n)
-    _, members = search(X, V, w, mean_square(V, w))
+    _, members = find_recipe(X, V, w, mean_square(V, w))
     assert np.isfinite(machine_of(X, members)(X)).all()
 
 
 def test_constant_columns_do_no_harm():
     X, V, w = wave(40)
     X[:, 2:] = 7
-    _, members = search(X, V, w, mean_square(V, w))
+    _, members = find_recipe(X, V, w, mean_square(V, w))
     assert np.isfinite(machine_of(X, members)(X)).all()
 
 

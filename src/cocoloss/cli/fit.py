@@ -8,6 +8,7 @@ import click
 
 from cocoloss.cli import messages, options
 from cocoloss.cli.options import Training, TrainingFile, TrainingTable
+from cocoloss.exceptions import CoCoError
 
 
 @click.command()
@@ -26,7 +27,7 @@ def fit(source: TrainingFile, training: Training, out: Path, tune: int, as_json:
     """Learn a model from a table and save it.
 
     Columns may be numbers, categories, dates and booleans, with gaps. The file holds weights, no
-    rows; it is safe to send and to open.
+    rows (but those of --solver kernel, as numbers); it is safe to send and to open.
 
     \b
     cocoloss fit customers.csv --target churned --out churn.coco
@@ -35,6 +36,8 @@ def fit(source: TrainingFile, training: Training, out: Path, tune: int, as_json:
 
     tables = (".csv", ".tsv", ".gz", ".parquet", ".arff", ".txt")
     options.check_out(out, [source.file], never=tables)
+    if tune and training.solver == "kernel":
+        raise CoCoError("--tune is for networks; --solver kernel tries its settings by itself")
     table = source.read()
     estimator = training.classifier(
         preprocess=table.preprocess, verbose=messages.is_terminal() and not as_json
@@ -103,9 +106,19 @@ def _facts(estimator: Any, table: TrainingTable, out: Path, seconds: float) -> d
         "kinds": preprocessor.kinds_,
         "dropped_columns": table.left_out | preprocessor.dropped_columns_,
         "classes": dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True)),
-        "members": len(estimator.heads_),
-        "epochs": estimator.n_iter_,
         "seconds": round(seconds, 3),
+    } | _how_it_went(estimator)
+
+
+def _how_it_went(estimator: Any) -> dict[str, Any]:
+    """Return what there is to say of networks, or of kernels."""
+    if estimator.solver == "network":
+        return {"members": len(estimator.heads_), "epochs": estimator.n_iter_}
+    machine = estimator.model_.networks
+    return {
+        "kernels": [kernel.kind for kernel in machine.kernels],
+        "rows_in_file": len(machine.rows),
+        "loo_accuracy": estimator.loo_score_,
     }
 
 
@@ -126,10 +139,17 @@ def _print(facts: dict[str, Any]) -> None:
             f"          left out: {messages.listed(f'{n} ({why})' for n, why in dropped.items())}"
         )
     click.echo(f"classes   {classes}")
-    click.echo(
-        f"trained   {counted(facts['members'], 'network')}, {counted(facts['epochs'], 'epoch')}, "
-        f"{facts['seconds']:.1f} s"
-    )
+    if "kernels" in facts:
+        kernels, right = counted(len(facts["kernels"]), "kernel"), facts["loo_accuracy"]
+        click.echo(
+            f"fitted    {kernels}, {facts['seconds']:.1f} s; right for {right:.1%} of the rows, by "
+            f"fits without them"
+        )
+    else:
+        click.echo(
+            f"trained   {counted(facts['members'], 'network')}, "
+            f"{counted(facts['epochs'], 'epoch')}, {facts['seconds']:.1f} s"
+        )
     if "tuned" in facts:
         tuned = facts["tuned"]
         click.echo(
@@ -137,3 +157,6 @@ def _print(facts: dict[str, Any]) -> None:
             f"{tuned['balanced_accuracy']:.4f} in cross-validation"
         )
     click.echo(f"saved     {facts['model']} ({facts['bytes'] / 1000:,.0f} kB)")
+    if "kernels" in facts:
+        rows = counted(facts["rows_in_file"], "row")
+        click.echo(f"          it holds {rows} of the table, as numbers: mind who gets it")

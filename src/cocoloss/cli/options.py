@@ -122,12 +122,20 @@ class Training:
     members: int | None = None
     priors: str = "uniform"
     seed: int = 0
+    solver: str | None = None
 
     def classifier(self, **options: Any) -> Any:
         """Return the classifier, with further arguments unless they are None."""
         from cocoloss import estimators  # noqa: PLC0415 - heavy
 
-        given = {"max_iter": self.epochs, "n_members": self.members, **options}
+        if self.solver is not None and self.model != "coco":
+            raise CoCoError(f"--solver is for --model coco, not for {self.model}; leave it out")
+        given = {
+            "max_iter": self.epochs,
+            "n_members": self.members,
+            "solver": self.solver,
+            **options,
+        }
         return getattr(estimators, MODELS[self.model])(
             priors=self.priors,
             random_state=self.seed,
@@ -152,6 +160,12 @@ training_options = packed(
         ),
         PRIORS,
         SEED,
+        click.option(
+            "--solver",
+            type=click.Choice(["network", "kernel"]),
+            help="Train networks, which is what happens if it is left out, or find in closed form "
+            "what they estimate, by kernels: seconds for some thousand rows.",
+        ),
     ],
 )
 
@@ -228,6 +242,8 @@ class TrainingFile:
         categorical = [name for name in self.categorical if name not in self.drop]
         if target in categorical:
             raise CoCoError(f"--categorical {target}: that is the target, whose values are classes")
+        if target in self.drop:
+            raise CoCoError(f"--drop {target}: that is the target; name another one, or keep it")
         with notes_for_warnings(advice=ADVICE):
             # Categories are text, as they are for `predict`: 007 is not 7.
             table = open_table(self.file, text=categorical, **self.how)
@@ -240,7 +256,7 @@ class TrainingFile:
         if n_left_out:
             note(f"left out {n_left_out:,} rows whose {target} is not known")
         table = table.with_options(text=[target, *self.drop, *categorical])
-        _note_codes_and_identifiers(X, table.codes)
+        _note_codes_and_identifiers(X, [name for name in table.codes if name in X])
         decimal = table.decimal if table.decimal == "," or self.how.get("decimal") else None
         said: dict[str, Any] = {
             "categorical_features": categorical or None,

@@ -160,6 +160,17 @@ class TableEncoder:
             names += one_hot.names(called[name])
         return np.array(names, dtype=object)
 
+    @property
+    def origins(self) -> list[str]:
+        """The column of the table that each column of the result comes from, (width,)."""
+        names, scaled = list(self._quantities), self.scaler
+        origins = [names[j] for j in (*scaled.value_columns, *scaled.gap_columns)]
+        for name, cycles in self.cycles.items():
+            origins += 2 * len(cycles) * [name]
+        for name, one_hot in self.one_hots.items():
+            origins += one_hot.width * [name]
+        return origins
+
     def with_decimal(self, decimal: str) -> Self:
         """Return an encoder that reads numbers in text with another decimal mark, "." or ","."""
         check_option(decimal, "decimal", [DOT, COMMA])
@@ -295,6 +306,11 @@ class FloatEncoder:
     def feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns, which are those of the table."""
         return np.array(list(self.header.renamed(input_features).values()), dtype=object)
+
+    @property
+    def origins(self) -> list[str]:
+        """The column of the table that each column of the result is, (width,)."""
+        return self.column_names
 
     def blank_row(self) -> Any:
         """Return a table of one row of zeros, to try a model on."""

@@ -8,6 +8,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,6 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 from cocoloss._checks import RandomState
 from cocoloss.estimators.model import FittedModel, History
 from cocoloss.estimators.objective import CoCo, CrossEntropy, DotRegression, Objective
+from cocoloss.exceptions import MissingMethodError
+from cocoloss.kernels.machine import KernelMachine
 
 if TYPE_CHECKING:
     from cocoloss.estimators.partial_fit import RecentRows
@@ -34,6 +37,22 @@ except ImportError:  # scikit-learn before 1.9: nobody can have set callbacks
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         """Return the method as it is."""
         return method
+
+
+class _of_networks:  # noqa: N801 - a decorator
+    """A method that is missing where kernels are the solver, and says what to do instead."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+        update_wrapper(self, method)
+
+    def __get__(self, estimator: Any, owner: Any = None) -> Any:
+        if estimator is not None and estimator.solver == "kernel":
+            raise MissingMethodError(
+                f"solver='kernel' has no {self.method.__name__}, since it needs all rows at once; "
+                f"fit to all of them, or use solver='network', which goes on learning"
+            )
+        return self.method.__get__(estimator, owner)
 
 
 def _head_has(*methods: str) -> Callable[[Any], bool]:
@@ -88,6 +107,8 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
     device: str = "cpu"
     random_state: RandomState = None
 
+    solver = "network"  # no argument, but of CoCoClassifier
+
     @abstractmethod
     def make_objective(self) -> Objective:
         """Return what the networks are trained for, as the arguments say."""
@@ -111,6 +132,9 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         from cocoloss.estimators.jobs import train_jobs  # noqa: PLC0415
 
         with steps.unchanged_on_failure(self):
+            if self.solver == "kernel":
+                self.keep(*steps.fit_kernel(self, X, y, sample_weight))
+                return self
             job = steps.prepare_job(self, X, y, sample_weight)
             with steps.reported(self, job, X, y, sample_weight) as listeners:
                 heard = [*(self.callbacks or []), *listeners]
@@ -118,6 +142,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
                 self.keep(*steps.finish_job(job, trained))
         return self
 
+    @_of_networks
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning from some more rows: one epoch, at a constant learning rate.
 
@@ -142,7 +167,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         from cocoloss.estimators.partial_fit import learn_part  # noqa: PLC0415 - torch, to train
 
         fitted, recent_rows = learn_part(self, X, y, classes, sample_weight)
-        self.keep(*fitted, recent_rows)
+        self.keep(*fitted, recent_rows=recent_rows)
         return self
 
     def keep(
@@ -151,6 +176,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         history: History,
         preprocessor: Any,
         heads: list[Any],
+        loo: tuple[NDArray[np.float64], float] | None = None,
         recent_rows: "RecentRows | None" = None,
     ) -> None:
         """Become fitted: take over what :func:`cocoloss.estimators.fit.finish_job` returns."""
@@ -159,6 +185,10 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         self.preprocessor_ = preprocessor
         self.heads_ = heads
         self.recent_rows_ = recent_rows
+        for name, value in zip(("loo_proba_", "loo_score_"), loo or (None, None), strict=True):
+            vars(self).pop(name, None)
+            if value is not None:  # else there is no such attribute
+                setattr(self, name, value)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row: the argmax of :meth:`predict_proba` if there is one.
@@ -193,10 +223,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
 
     def kernel(self, X: Any, Z: Any = None) -> NDArray[np.float64]:
         """Return the learnt kernel <h(x), h(z)> between the rows of X and of Z (X if None)."""
-        model = self._fitted_model()
-        left = model.transform(X).astype(np.float64)
-        right = left if Z is None else model.transform(Z).astype(np.float64)
-        return left @ right.T
+        return self._fitted_model().kernel(X, Z)
 
     @available_if(_head_has("outlier_score"))  # type: ignore[untyped-decorator]
     def outlier_score(self, X: Any) -> NDArray[np.float64]:
@@ -328,6 +355,11 @@ class CoCoClassifier(BaseNetworkClassifier):
         of the smallest, else balanced.
     similarity : str or array of shape (C, C), default="simplex"
         Target similarity of the classes, as for :class:`cocoloss.CoCoLoss`.
+    solver : {"network", "kernel"}, default="network"
+        "network" trains networks by the loss. "kernel" finds in closed form what the loss
+        estimates, the conditional mean of the target points, by kernels with a learnt metric:
+        seconds for some thousand rows, no seeds that matter, and most arguments of networks have
+        no say. Its model file holds the preprocessed training rows.
     module : torch.nn.Module or callable, optional
         A network of your own instead of the multilayer perceptron: a module, which is copied and
         initialised anew for each member, or a function of (n_features, embedding_dim). Its output
@@ -400,6 +432,11 @@ class CoCoClassifier(BaseNetworkClassifier):
         One per member.
     parameters_ : array of shape (n_members, P)
         Weights of the networks: predicting needs no torch.
+    loo_proba_ : array of shape (n, C)
+        Of ``solver="kernel"``: probabilities of the rows of ``fit``, each by a fit without it (in
+        five folds, metric included). ``loo_score_`` is their accuracy.
+    feature_importances_ : array of shape (d,)
+        Of ``solver="kernel"``: how much the function goes with each column; they sum to one.
 
     Examples
     --------
@@ -413,10 +450,21 @@ class CoCoClassifier(BaseNetworkClassifier):
 
     loss: str = "auto"
     similarity: str | ArrayLike = "simplex"
+    solver: str = "network"
 
     def make_objective(self) -> Objective:
         """Return the CoCo loss that the arguments ask for."""
         return CoCo(balance=self.loss, similarity=self.similarity)
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """How much the function goes with each column of the table, (d,); they sum to one."""
+        model = self._fitted_model()
+        if not isinstance(model.networks, KernelMachine):
+            raise AttributeError(  # noqa: TRY004 - for hasattr
+                "feature_importances_ is what kernels have learnt; fit with solver='kernel'"
+            )
+        return np.array(list(model.column_importances().values()))
 
 
 class DotRegressionClassifier(BaseNetworkClassifier):

@@ -1,7 +1,7 @@
 """The closed form of a classifier: kernels onto target points, chosen by leave-one-out, calibrated.
 
     labelled rows ->  ``merge``      distinct rows, and what each class weighs there
-                  ->  ``search``     kernels, ridges, metric; class-balanced log loss decides
+                  ->  ``find_recipe``  kernels, ridges, metric; class-balanced log loss decides
                   ->  ``cross_fit``  an honest embedding of every row, metric included
                   ->  ``matrix_readout``
 
@@ -17,7 +17,7 @@ from scipy.special import log_softmax
 
 from cocoloss.heads.fitted import FittedReadout
 from cocoloss.heads.matrix import matrix_readout
-from cocoloss.kernels import KernelMachine, Recipe, Solution, fit_recipe, machine_of, search
+from cocoloss.kernels import KernelMachine, Recipe, Solution, find_recipe, fit_recipe, machine_of
 
 N_FOLDS = 5
 ENOUGH_DIFFERENT = 50  # rows of a class, from which on their least multiplicity is its unit
@@ -125,7 +125,7 @@ def fit_closed_form(
     rows, pair = merge(inputs, labels, weights, class_weights, points)
     folds = _folds(rows, np.random.default_rng([seed, 5]))
     _, targets, row_weights = rows.problem(rows.masses)
-    recipe, members = search(rows.X, targets, row_weights, _Criterion(rows, folds))
+    recipe, members = find_recipe(rows.X, targets, row_weights, _Criterion(rows, folds))
     embeddings, shares = cross_fit(recipe, rows, folds)
     which, fold = np.nonzero(shares)
     readout = matrix_readout(

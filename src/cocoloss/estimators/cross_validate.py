@@ -191,6 +191,9 @@ def _fit_folds(
         try:
             if random_states is not None:
                 one.set_params(random_state=random_states[i])
+            if one.solver == "kernel":  # there are no steps to share
+                one.fit(X, y, **params)
+                continue
             job = prepare_job(one, X, y, **params)
         except Exception as error:
             if error_score == "raise":

@@ -11,6 +11,7 @@ solver takes jobs and returns :class:`cocoloss.estimators.jobs.Trained`, with ne
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import LinearSVC
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from cocoloss._checks import as_generator, check_integer, check_option, is_sparse
 from cocoloss.columns import make_preprocessor
@@ -44,11 +45,14 @@ from cocoloss.estimators.targets import (
     relative,
 )
 from cocoloss.exceptions import CoCoError
+from cocoloss.geometry import target_points
 from cocoloss.heads import HEADS, EmbeddingHead, make_head
 from cocoloss.heads.fitted import FittedLinear
 from cocoloss.training import Callback, Epoch, Schedule
 
 DECAYS = ("cosine", "constant")
+SOLVERS = ("network", "kernel")
+OF_NETWORKS = {"module": None, "head": "auto", "warm_start": False, "callbacks": None}
 LINEAR_HEADS = ("ridge", "svm")
 VALIDATIONS = 50  # at most so many looks at the held-out rows in a fit
 
@@ -60,6 +64,8 @@ class Fitted(NamedTuple):
     history: History
     preprocessor: Any
     heads: list[Any]
+    # Honest probabilities of the rows that fit was given, (n, C), and their accuracy.
+    loo: tuple[NDArray[np.float64], float] | None = None
 
 
 @contextmanager
@@ -77,49 +83,122 @@ def unchanged_on_failure(estimator: Any) -> Iterator[None]:
         raise
 
 
+@dataclass(frozen=True)
+class Rows:
+    """What ``fit`` was given, read: whatever solves it begins here."""
+
+    table: Any  # as it was given
+    classes: NDArray[Any]  # (C,)
+    positions: NDArray[np.int64]  # (n,), in the table: each of its rows as often as it weighs
+    labels: NDArray[np.int64]  # (n,), positions in the classes
+    weights: NDArray[np.float64]  # (n,), what no copies of rows could say
+    groups: NDArray[np.int64]  # (n,), equal rows of one class have the same number
+    preprocessor: Any  # fitted; has made the inputs
+    inputs: NDArray[np.float32]  # (n, d)
+    class_weights: NDArray[np.float64]  # (C,), of the user's own
+    prior: NDArray[np.float64]  # (C,), under which classes are predicted
+    masses: NDArray[np.float64]  # (C,), what the rows of each class weigh
+
+
+def read_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, keep_preprocessor: bool
+) -> Rows:
+    """Read a table, its classes and weights, and learn the preprocessing, unless it is to stay."""
+    reader = type(estimator).__name__
+    X = as_table(estimator, X)
+    classes, labels, weights = encode_targets(X, y, sample_weight, reader)
+
+    # Every row as often as it weighs; from here on weights are what no copies could say.
+    copies = make_copies(X, labels, weights, reader, in_lowest_terms=True)
+    labels, weights = labels[copies.rows], copies.weights
+    preprocessor, inputs = read_inputs(
+        estimator, _safe_indexing(X, copies.rows), classes[labels], learn=not keep_preprocessor
+    )
+    masses = np.bincount(labels, weights=weights).astype(np.float64)
+    return Rows(
+        X,
+        classes,
+        copies.rows,
+        labels,
+        weights,
+        copies.groups,
+        preprocessor,
+        inputs,
+        class_weights(estimator.class_weight, classes, masses),
+        decision_prior(estimator.priors, estimator.class_weight, classes, masses),
+        masses,
+    )
+
+
 def prepare_job(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Job:
     """Read all that ``fit`` was given, learn the preprocessing, and say what is to be trained.
 
     With ``warm_start`` it goes on from the networks of the estimator.
     """
     check_arguments(estimator)
-    reader = type(estimator).__name__
-    X = as_table(estimator, X)
-    classes, labels, weights = encode_targets(X, y, sample_weight, reader)
-    start, seed = _start(estimator, classes)
-
-    # Every row as often as it weighs; from here on weights are what no copies could say.
-    copies = make_copies(X, labels, weights, reader, in_lowest_terms=True)
-    labels, weights = labels[copies.rows], copies.weights
-    preprocessor, inputs = read_inputs(
-        estimator, _safe_indexing(X, copies.rows), classes[labels], learn=start is None
-    )
-    masses = np.bincount(labels, weights=weights).astype(np.float64)
-    per_class = class_weights(estimator.class_weight, classes, masses)
+    goes_on = estimator.warm_start and hasattr(estimator, "model_")
+    rows = read_rows(estimator, X, y, sample_weight, keep_preprocessor=goes_on)
+    start, seed = _start(estimator, rows.classes) if goes_on else (None, new_seed(estimator))
     seeds = [seed + k for k in range(estimator.n_members)]
-    rows, held_out = _split(estimator, labels, copies.groups, seeds)
-
-    design = make_design(estimator, inputs.shape[1], len(classes), seed)
+    train, held_out = _split(estimator, rows.labels, rows.groups, seeds)
+    design = make_design(estimator, rows.inputs.shape[1], len(rows.classes), seed)
     if start is not None and design.layer_sizes != start.layer_sizes:
         raise CoCoError(
             f"warm_start goes on with layers of {start.layer_sizes}, but the arguments and the "
             f"table ask for {design.layer_sizes}; set warm_start=False to start anew"
         )
+    weighted = rows.weights * rows.class_weights[rows.labels]
     return Job(
         design=design,
-        classes=classes,
-        prior=decision_prior(estimator.priors, estimator.class_weight, classes, masses),
-        preprocessor=preprocessor,
-        inputs=inputs,
-        labels=labels,
-        weights=relative(design.objective.loss_weights(labels, weights * per_class[labels])),
-        row_weights=weights,
-        train=rows,
+        classes=rows.classes,
+        prior=rows.prior,
+        preprocessor=rows.preprocessor,
+        inputs=rows.inputs,
+        labels=rows.labels,
+        weights=relative(design.objective.loss_weights(rows.labels, weighted)),
+        row_weights=rows.weights,
+        train=train,
         held_out=held_out,
         seed=seed,
         seeds=seeds,
         start=start,
     )
+
+
+def fit_kernel(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Fitted:
+    """Fit a classifier in closed form, by kernels; see closed_form.py."""
+    from cocoloss.estimators.closed_form import fit_closed_form  # noqa: PLC0415 - scipy
+
+    check_arguments(estimator)
+    rows = read_rows(estimator, X, y, sample_weight, keep_preprocessor=False)
+    seed = new_seed(estimator)
+    points = target_points(estimator.similarity, len(rows.classes))
+    with threads_for(0):
+        found = fit_closed_form(
+            rows.inputs, rows.labels, rows.weights, rows.class_weights, points, rows.prior, seed
+        )
+    losses = [setting.loss for setting in found.recipe.members]
+    history = History([losses], np.zeros(1, np.int64), seed, rows.masses)
+    encoder = getattr(rows.preprocessor, "encoder_", rows.preprocessor)  # a user's own has none
+    model = FittedModel(rows.classes, rows.prior, encoder, found.machine, (found.readout,))
+    honest = found.readout.predict_proba(found.honest)
+    right = honest.argmax(axis=1) == rows.labels
+    loo = _of_given_rows(rows, honest, model), float(np.average(right, weights=rows.weights))
+    return Fitted(model, history, rows.preprocessor, [found.readout], loo)
+
+
+def _of_given_rows(rows: Rows, proba: NDArray[np.float64], model: FittedModel) -> NDArray[Any]:
+    """Return probabilities of each row of the table, from those of its copies.
+
+    The fit has not seen rows that weigh nothing: what the model predicts is honest.
+    """
+    n = _num_samples(rows.table)
+    result = np.empty((n, proba.shape[1]))
+    unseen = np.setdiff1d(np.arange(n), rows.positions)
+    if len(unseen):
+        result[unseen] = model.predict_proba(_safe_indexing(rows.table, unseen))
+    result[rows.positions] = proba
+    return result
 
 
 def as_table(estimator: Any, X: Any) -> Any:
@@ -208,9 +287,7 @@ def make_design(estimator: Any, n_features: int, n_classes: int, seed: int) -> D
 
 
 def _start(estimator: Any, classes: NDArray[Any]) -> tuple[Any, int]:
-    """Return the networks to go on from, None without a warm start, and the seed of the fit."""
-    if not (estimator.warm_start and hasattr(estimator, "model_")):
-        return None, new_seed(estimator)
+    """Return the networks that a warm start goes on from, and the seed of their fit."""
     known, n_members = estimator.classes_, len(estimator.model_.heads)
     if not np.array_equal(known, classes):
         raise CoCoError(
@@ -429,6 +506,7 @@ def check_arguments(estimator: Any) -> None:
         check_integer(size, "each of hidden_layer_sizes", minimum=1)
     if not is_auto(estimator.embedding_dim):
         check_integer(estimator.embedding_dim, "embedding_dim", minimum=1)
+    check_option(estimator.solver, "solver", SOLVERS)
     check_option(estimator.learning_rate, "learning_rate", DECAYS)
     check_option(estimator.output, "output", OUTPUTS)
     if isinstance(estimator.class_weight, Mapping):
@@ -468,6 +546,14 @@ def _check_head(estimator: Any, objective: Objective) -> None:
 
 def _check_together(estimator: Any, objective: Objective) -> None:
     """Refuse arguments that other arguments leave without effect or sense."""
+    if estimator.solver == "kernel":
+        for name, default in OF_NETWORKS.items():
+            value = getattr(estimator, name)
+            if not (value is default or is_named(value, "auto") or not value):
+                raise CoCoError(
+                    f"{name}={value!r:.80} is for networks, and solver='kernel' trains none; leave "
+                    f"it out, or use solver='network'"
+                )
     if estimator.module is not None and (estimator.output != "identity" or estimator.dropout):
         raise CoCoError(
             f"output={estimator.output!r} and dropout={estimator.dropout!r} are options of the "

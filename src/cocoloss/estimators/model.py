@@ -22,6 +22,7 @@ from cocoloss._checks import check_option, is_sparse, require, state_array, stat
 from cocoloss.columns.encoder import FloatEncoder, TableEncoder
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads.fitted import head_from_state
+from cocoloss.kernels.machine import KernelMachine
 
 BLOCK_NUMBERS = 2**17  # activations of one block of rows: 1 MB, so that layers meet in the cache
 MODULE_ROWS = 4096  # rows that a module of the user's own gets at once
@@ -160,7 +161,7 @@ class Ensemble:
         return cls(tuple(map(int, sizes)), parameters, output, **truths)
 
 
-NETWORKS: dict[str, Any] = {kind.__name__: kind for kind in (Ensemble,)}
+NETWORKS: dict[str, Any] = {kind.__name__: kind for kind in (Ensemble, KernelMachine)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +221,7 @@ class FittedModel:
     encoder : object with ``transform``
         Makes a float32 matrix of a table: a value of :mod:`cocoloss.columns.encoder`, or a
         transformer of the user's own.
-    networks : Ensemble or ModuleNetworks
+    networks : Ensemble, ModuleNetworks or KernelMachine
         Make embeddings of its rows.
     heads : tuple
         One per network: values of :mod:`cocoloss.heads.fitted`, or classifiers of the user's own.
@@ -293,9 +294,35 @@ class FittedModel:
         joined = embeddings.transpose(1, 0, 2).reshape(n, K * q) / np.sqrt(K)
         return np.asarray(joined, dtype=np.float32)
 
+    def kernel(self, X: Any, Z: Any = None) -> NDArray[np.float64]:
+        """Return the learnt kernel between the rows of X and of Z (X if None), (n, m)."""
+        if isinstance(self.networks, KernelMachine):
+            inputs = self.inputs(X)
+            return self.networks.kernel(inputs, inputs if Z is None else self.inputs(Z))
+        left = self.transform(X).astype(np.float64)
+        right = left if Z is None else self.transform(Z).astype(np.float64)
+        return left @ right.T
+
     def outlier_score(self, X: Any) -> NDArray[np.float64]:
         """Return how strange each row is, averaged over the members; larger is stranger."""
+        if isinstance(self.networks, KernelMachine):
+            return self.networks.outlier_score(self.inputs(X))
         return self._mean("outlier_score", self.head_inputs(self.inputs(X)))
+
+    def column_importances(self) -> dict[str, float]:
+        """Return what share of the function goes with each column of the table.
+
+        Kernels know it. A transformer of the user's own has no columns but those that it makes.
+        """
+        machine = self.networks
+        assert isinstance(machine, KernelMachine)
+        shares = machine.column_importances
+        if not hasattr(self.encoder, "origins"):
+            return {f"x{j}": float(share) for j, share in enumerate(shares)}
+        importances = dict.fromkeys(self.encoder.column_names, 0.0)
+        for name, share in zip(self.encoder.origins, shares, strict=True):
+            importances[name] += float(share)
+        return importances
 
     def inputs(self, X: Any) -> NDArray[np.float32]:
         """Return the matrix that the networks get of a table, (n, d)."""

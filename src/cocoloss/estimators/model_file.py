@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save as as_safetensors
 
 from cocoloss._checks import require
 from cocoloss._late import LateNames
@@ -222,7 +222,8 @@ def write_state(path: str | os.PathLike[str], state: Mapping[str, Any], *, write
         )
     sealed = f"{_digest(text, encoder.tensors)} {text}"
     with write_whole(path) as aside:
-        save_file(encoder.tensors, aside, metadata={KEY: sealed})
+        # save_file of safetensors makes files that nobody else may read, whatever the umask.
+        aside.write_bytes(as_safetensors(encoder.tensors, metadata={KEY: sealed}))
 
 
 def read_state(path: str | os.PathLike[str]) -> dict[str, Any]:

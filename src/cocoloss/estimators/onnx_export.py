@@ -20,6 +20,7 @@ from cocoloss.heads.fitted import (
     FittedLinear,
     FittedReadout,
 )
+from cocoloss.kernels.machine import KernelMachine
 
 OPSET = 18
 IR_VERSION = 9  # of opset 18, so that older runtimes read the file too
@@ -35,6 +36,11 @@ def write_onnx(model: FittedModel, path: str | os.PathLike[str]) -> None:
     except ImportError:
         raise CoCoError("ONNX export needs onnx: pip install 'cocoloss[onnx]'") from None
     networks = model.networks
+    if isinstance(networks, KernelMachine):
+        raise CoCoError(
+            "ONNX export is for networks: a kernel compares a row with every training row, which "
+            "would all be in the graph; use save and load, or fit with solver='network'"
+        )
     if not isinstance(networks, Ensemble):
         raise CoCoError("a torch module is exported by torch.onnx.export, not from here")
     labels = _labels(model.classes)

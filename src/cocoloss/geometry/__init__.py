@@ -8,6 +8,7 @@ from cocoloss.geometry.similarity import (
     SIMILARITIES,
     nearest_reachable,
     similarity,
+    target_points,
     validate_similarity,
 )
 
@@ -18,5 +19,6 @@ __all__ = [
     "packing_frame",
     "similarity",
     "simplex_frame",
+    "target_points",
     "validate_similarity",
 ]

@@ -73,6 +73,40 @@ def similarity(kind: str, n_classes: int, embedding_dim: int | None = None) -> N
     return SIMILARITIES[kind](n_classes, embedding_dim)
 
 
+def target_points(kind: str | ArrayLike, n_classes: int) -> NDArray[np.float64]:
+    """Return a point for each class whose inner products are the target similarities.
+
+    Parameters
+    ----------
+    kind : str or array of shape (C, C)
+        A name that :func:`similarity` knows and that needs no dimension, or a matrix G.
+    n_classes : int
+        Number of classes C, at least 2.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, rank of G)
+        V with V V^T = G. The simplex has C - 1 dimensions.
+
+    Raises
+    ------
+    CoCoError
+        If G is not symmetric and positive semi-definite, or not of C classes.
+
+    Examples
+    --------
+    >>> target_points("simplex", 2).round(4).tolist()
+    [[-1.0], [1.0]]
+    """
+    if isinstance(kind, str):
+        G = similarity(kind, n_classes, n_classes)
+    else:
+        G = validate_similarity(kind, n_classes)
+    values, vectors = np.linalg.eigh(G)
+    spans = values > TOLERANCE * values[-1]
+    return np.asarray(vectors[:, spans] * np.sqrt(values[spans]))
+
+
 def _simplex(n_classes: int, embedding_dim: int | None) -> NDArray[np.float64]:
     if embedding_dim is not None:
         check_room_for_simplex(n_classes, embedding_dim)

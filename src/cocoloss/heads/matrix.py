@@ -43,8 +43,8 @@ def matrix_readout(
 
     Notes
     -----
-    No confidence is infinite where all honest rows are right: of N rows and ``DOUBT``, that doubt is
-    taken to be in other classes.
+    No confidence is infinite where all honest rows are right: beside N of them, one is taken to be
+    in other classes.
     """
     n, C = scores.shape
     masses = np.bincount(labels, weights=weights, minlength=C)

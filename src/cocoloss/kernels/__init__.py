@@ -1,15 +1,21 @@
 """Regression onto target points in closed form, by kernels with a learnt metric.
 
-Knows points and weights, not classes, tables or files.
+Knows points and weights, not classes, tables or files. Names are loaded when they are first used:
+what only predicts, :mod:`cocoloss.kernels.machine`, does without scipy's solvers.
 """
 
-from cocoloss.kernels.exact import RidgePath, Solution, solve
-from cocoloss.kernels.kernel import KERNELS, Kernel
-from cocoloss.kernels.landmarks import LandmarkPath, Landmarks, Sums
-from cocoloss.kernels.leaves import fit_leaves
-from cocoloss.kernels.machine import KernelMachine
-from cocoloss.kernels.metric import learnt_metric
-from cocoloss.kernels.search import Recipe, fit_recipe, machine_of, search
+from typing import TYPE_CHECKING
+
+from cocoloss._late import late_names
+
+if TYPE_CHECKING:
+    from cocoloss.kernels.exact import RidgePath, Solution, solve
+    from cocoloss.kernels.kernel import KERNELS, Kernel
+    from cocoloss.kernels.landmarks import LandmarkPath, Landmarks, Sums
+    from cocoloss.kernels.leaves import fit_leaves
+    from cocoloss.kernels.machine import KernelMachine
+    from cocoloss.kernels.metric import learnt_metric
+    from cocoloss.kernels.search import Recipe, find_recipe, fit_recipe, machine_of
 
 __all__ = [
     "KERNELS",
@@ -21,10 +27,23 @@ __all__ = [
     "RidgePath",
     "Solution",
     "Sums",
+    "find_recipe",
     "fit_leaves",
     "fit_recipe",
     "learnt_metric",
     "machine_of",
-    "search",
     "solve",
 ]
+
+__getattr__, __dir__ = late_names(
+    __name__,
+    {
+        "cocoloss.kernels.exact": ["RidgePath", "Solution", "solve"],
+        "cocoloss.kernels.kernel": ["KERNELS", "Kernel"],
+        "cocoloss.kernels.landmarks": ["LandmarkPath", "Landmarks", "Sums"],
+        "cocoloss.kernels.leaves": ["fit_leaves"],
+        "cocoloss.kernels.machine": ["KernelMachine"],
+        "cocoloss.kernels.metric": ["learnt_metric"],
+        "cocoloss.kernels.search": ["Recipe", "find_recipe", "fit_recipe", "machine_of"],
+    },
+)

@@ -43,6 +43,7 @@ def _laplace_slope(K: Matrix, D: Matrix, gamma: float) -> Matrix:
     return np.divide(np.float32(-2 * gamma) * K, r, out=np.zeros_like(K), where=r > KINK)
 
 
+EQUAL = 1e-12  # a typical distance below this is none
 KINK = 1e-3  # of the Laplace kernel's r: nearer rows are one row, but for rounding
 KERNELS = {
     # The smooth one: exp(-gamma |x - z|^2).
@@ -120,9 +121,10 @@ def distances(kind: str, A: Matrix, B: Matrix | None = None) -> Matrix:
 
 
 def unit_distance(kind: str, D: Matrix) -> float:
-    """Return the typical distance that widths are relative to.
+    """Return the typical distance that widths are relative to; 1 where all rows are equal.
 
     The mean; of squared distances half of it, which is the summed variance of the columns.
     """
     mean = float(D.mean(dtype=np.float64))
-    return max(mean if kind == "city" else mean / 2, float(np.finfo(np.float32).tiny))
+    typical = mean if kind == "city" else mean / 2
+    return typical if typical > EQUAL else 1.0

@@ -1,7 +1,7 @@
 """Kernel ridge regression on landmarks: any number of rows, as sums over blocks of them.
 
-f is sought among ``sum_j k(x, z_j) alpha_j`` with m landmarks z (Nystroem's approximation). All that
-rows have to say is an m x m matrix and an m x q one, which add up over blocks, processes and
+f is sought among ``sum_j k(x, z_j) alpha_j`` with m landmarks z (Nystroem's approximation). All
+that rows have to say is an m x m matrix and an m x q one, which add up over blocks, processes and
 machines; the memory is that of these and of one block. Knows no classes.
 """
 

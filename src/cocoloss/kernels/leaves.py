@@ -70,7 +70,7 @@ def grow(
     most_rows: int,
     generator: np.random.Generator,
 ) -> Node | int:
-    """Return a tree whose leaves have at most so many of the rows, where cuts can tell them apart."""
+    """Return a tree with at most so many rows in a leaf, where cuts can tell them apart."""
     A = in_metric(X, metric)
     n_leaves = 0
 

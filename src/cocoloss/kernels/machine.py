@@ -1,31 +1,121 @@
-"""A fitted kernel machine: rows, kernels and coefficients; all that predicting needs."""
+"""A fitted kernel machine: rows, kernels and coefficients; all that predicting needs.
 
+numpy alone, but for the distance of "laplace-l1", which is scipy's.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss.kernels.kernel import Kernel
+from cocoloss._checks import check_option, require, state_array, state_part
+from cocoloss.kernels.kernel import KERNELS, Kernel
+from cocoloss.kernels.metric import learnt_metric
 
-BLOCK_NUMBERS = 2**22  # kernel values of one block of rows: 16 MB
+BLOCK_NUMBERS = 2**21  # kernel values of one block of rows: 8 MB
 
 
 @dataclass(frozen=True, eq=False)
 class KernelMachine:
-    """f(x) = sum over kernels k and rows i of k(x, x_i) alpha_ki."""
+    """The function f(x) = sum over kernels k and rows i of k(x, x_i) alpha_ki: an embedding."""
 
     rows: NDArray[np.float32]  # (m, d), training rows or landmarks
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[Kernel, ...]  # (K,)
     alphas: NDArray[np.float32]  # (K, m, q)
 
+    # A machine takes the place of networks in a model: it is one of them.
+    n_networks = 1
+
+    @property
+    def n_inputs(self) -> int:
+        """Columns of the rows, d."""
+        return self.rows.shape[1]
+
+    @property
+    def width(self) -> int:
+        """Dimensions of an embedding, q."""
+        return self.alphas.shape[2]
+
+    n_outputs = width
+
+    @property
+    def column_importances(self) -> NDArray[np.float64]:
+        """How much the function goes with each column, (d,): they sum to one.
+
+        Mean squared gradient times variance, averaged over the kernels. One whose gradients jump
+        says what its metric says.
+        """
+        variance = self.rows.var(axis=0, dtype=np.float64)
+        total = np.zeros(self.n_inputs)
+        for kernel, alpha in zip(self.kernels, self.alphas, strict=True):
+            smooth = KERNELS[kernel.kind].slope is not None
+            metric = learnt_metric(kernel, self.rows, alpha) if smooth else kernel.metric
+            share = metric * variance
+            total += share / max(share.sum(), np.finfo(np.float64).tiny)
+        return np.asarray(total / max(total.sum(), np.finfo(np.float64).tiny))
+
     def __call__(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Return f at rows, (n, q), block by block."""
-        n, q = len(X), self.alphas.shape[2]
-        result = np.zeros((n, q))
-        step = max(1, BLOCK_NUMBERS // max(1, len(self.rows)))
-        for start in range(0, n, step):
-            block = X[start : start + step]
-            for kernel, alpha in zip(self.kernels, self.alphas, strict=True):
-                result[start : start + step] += kernel(block, self.rows) @ alpha
+        """Return f at rows, (n, q), block by block.
+
+        Sums are in float64, so that a row gets the same value whatever other rows it comes with.
+        """
+        result = np.zeros((len(X), self.width))
+        alphas = self.alphas.astype(np.float64)
+        for part in self._blocks(len(X)):
+            for kernel, alpha in zip(self.kernels, alphas, strict=True):
+                result[part] += kernel(X[part], self.rows).astype(np.float64) @ alpha
         return result
+
+    def outputs(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return f at rows as the outputs of one network, (1, n, q)."""
+        return self(X)[None]
+
+    embeddings = outputs
+
+    def kernel(self, X: NDArray[Any], Z: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the mean of the kernels between rows, (n, m)."""
+        total = sum(kernel(X, Z).astype(np.float64) for kernel in self.kernels)
+        return np.asarray(total / len(self.kernels))
+
+    def outlier_score(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return how far rows are from all rows of the machine: -log of the mean kernel, (n,)."""
+        score = np.empty(len(X))
+        for part in self._blocks(len(X)):
+            near = sum(
+                kernel(X[part], self.rows).mean(axis=1, dtype=np.float64) for kernel in self.kernels
+            )
+            score[part] = -np.log(np.maximum(near / len(self.kernels), np.finfo(np.float32).tiny))
+        return score
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the value as a dict of lists and arrays."""
+        return {
+            "rows": self.rows,
+            "kinds": [kernel.kind for kernel in self.kernels],
+            "gammas": np.array([kernel.gamma for kernel in self.kernels]),
+            "metrics": np.stack([kernel.metric for kernel in self.kernels]),
+            "alphas": self.alphas,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
+        kinds = state_part(state, "kinds", list)
+        K = len(kinds)
+        require(K > 0, "it has no kernels")
+        rows = state_array(state, "rows", np.float32, (None, None))
+        m, d = rows.shape
+        alphas = state_array(state, "alphas", np.float32, (K, m, None))
+        gammas = state_array(state, "gammas", np.float64, (K,), positive=True)
+        metrics = state_array(state, "metrics", np.float32, (K, d), positive=True)
+        kernels = tuple(
+            Kernel(check_option(kind, "kernel", KERNELS), float(gamma), metric)
+            for kind, gamma, metric in zip(kinds, gammas, metrics, strict=True)
+        )
+        return cls(rows, kernels, alphas)
+
+    def _blocks(self, n_rows: int) -> list[slice]:
+        step = max(1, BLOCK_NUMBERS // max(1, len(self.rows)))
+        return [slice(start, start + step) for start in range(0, n_rows, step)]

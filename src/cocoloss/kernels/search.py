@@ -99,7 +99,7 @@ def start_round(X: NDArray[np.float32], metric: NDArray[np.float32] | None = Non
     return Round(X, metric, {})
 
 
-def search(
+def find_recipe(
     X: NDArray[np.float32],
     V: NDArray[Any],
     weights: NDArray[Any],

@@ -108,6 +108,11 @@ def record_fit(
             f"record_fit looks into the networks of a classifier of cocoloss, but got "
             f"{type(estimator).__name__}; give CoCoClassifier() or one of its kin"
         )
+    if estimator.solver != "network":
+        raise CoCoError(
+            f"record_fit watches networks, epoch by epoch, and solver={estimator.solver!r} trains "
+            f"none; use solver='network'"
+        )
     check_share(test_size, "test_size")
     check_integer(n_snapshots, "n_snapshots", minimum=2)
     check_integer(max_points, "max_points", minimum=2)

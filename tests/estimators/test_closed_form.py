@@ -1,0 +1,223 @@
+"""The classifier in closed form: the contract of the others, honest scores, odd tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.metrics import balanced_accuracy_score, log_loss
+from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from cocoloss import CoCoClassifier
+from cocoloss.estimators import cross_validate_lockstep
+from cocoloss.exceptions import CoCoError
+from cocoloss.recording import record_fit
+
+
+def kernel(**arguments):
+    return CoCoClassifier(solver="kernel", random_state=0, **arguments)
+
+
+@parametrize_with_checks([kernel()])
+def test_keeps_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return kernel().fit(X, y), X, y
+
+
+def test_embeds_near_the_simplex_and_reads_posteriors(iris):
+    classifier, X, y = iris
+    h = classifier.transform(X)
+    assert h.shape == (150, 2)  # C - 1 dimensions
+    means = np.stack([h[y == c].mean(axis=0) for c in range(3)])
+    np.testing.assert_allclose(
+        means @ means.T, [[1, -0.5, -0.5], [-0.5, 1, -0.5], [-0.5, -0.5, 1]], atol=0.3
+    )
+    proba = classifier.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    assert classifier.score(X, y) > 0.95
+
+
+def test_scores_itself_honestly(iris):
+    classifier, X, y = iris
+    assert classifier.loo_proba_.shape == (150, 3)
+    loo = (classifier.classes_[classifier.loo_proba_.argmax(axis=1)] == y).mean()
+    assert classifier.loo_score_ == pytest.approx(loo)
+    crossed = cross_val_predict(kernel(), X, y, cv=StratifiedKFold(5, shuffle=True, random_state=1))
+    assert classifier.loo_score_ == pytest.approx((crossed == y).mean(), abs=0.03)
+
+
+def test_noise_with_labels_at_random_scores_no_better_than_chance():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 8)), np.arange(120) % 2
+    classifier = kernel().fit(X, y)
+    assert classifier.loo_score_ < 0.65
+    assert log_loss(y, classifier.loo_proba_) < 0.8
+
+
+@pytest.mark.parametrize(
+    ("load", "most"), [(load_wine, 0.07), (load_breast_cancer, 0.085)], ids=["wine", "cancer"]
+)
+def test_is_sure_but_not_too_sure_of_clean_tables(load, most):
+    X, y = load(return_X_y=True)
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    proba = cross_val_predict(kernel(priors="empirical"), X, y, cv=folds, method="predict_proba")
+    assert log_loss(y, proba) < most
+
+
+@pytest.mark.parametrize("per_class", [2, 4, 10])
+def test_few_rows_are_not_overconfident(per_class):
+    X, y = load_wine(return_X_y=True)
+    losses = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        rows = np.concatenate(
+            [rng.choice(np.flatnonzero(y == c), per_class, replace=False) for c in range(3)]
+        )
+        rest = np.setdiff1d(np.arange(len(y)), rows)
+        proba = kernel().fit(X[rows], y[rows]).predict_proba(X[rest])
+        losses.append(log_loss(y[rest], proba))
+    assert np.mean(losses) < {2: 0.9, 4: 0.6, 10: 0.35}[per_class]
+
+
+def test_weights_are_copies():
+    X, y = load_iris(return_X_y=True)
+    rng = np.random.default_rng(0)
+    weights = rng.integers(0, 3, size=150)
+    weighted = kernel().fit(X, y, sample_weight=weights)
+    copied = kernel().fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    np.testing.assert_allclose(weighted.predict_proba(X), copied.predict_proba(X), atol=1e-6)
+    assert weighted.loo_proba_.shape == (150, 3)
+
+
+def test_priors_and_class_weights_move_the_prediction():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X[:, :3]
+    plain = kernel().fit(X, y).predict_proba(X)[:, 1].mean()
+    by_prior = kernel(priors=[0.1, 0.9]).fit(X, y).predict_proba(X)[:, 1].mean()
+    by_weight = kernel(class_weight={0: 1, 1: 9}).fit(X, y).predict_proba(X)[:, 1].mean()
+    assert by_prior > plain + 0.05
+    assert by_weight > plain + 0.05
+
+
+def test_importances_find_the_columns_of_a_table():
+    rng = np.random.default_rng(0)
+    n = 300
+    colour = rng.choice(["red", "green", "blue"], size=n)
+    frame = pd.DataFrame(
+        {"noise": rng.normal(size=n), "colour": colour, "size": rng.normal(size=n), "flat": 1.0}
+    )
+    frame.loc[rng.random(n) < 0.1, "noise"] = np.nan
+    y = (colour == "red") ^ (frame["size"] > 0)
+    classifier = kernel().fit(frame, y)
+    importances = dict(zip(frame.columns, classifier.feature_importances_, strict=True))
+    assert sum(importances.values()) == pytest.approx(1)
+    assert importances["size"] > importances["colour"] > 3 * importances["noise"]
+    assert importances["flat"] == 0
+
+
+def test_the_kernel_goes_into_an_svm(iris):
+    classifier, X, y = iris
+    K = classifier.kernel(X)
+    np.testing.assert_allclose(np.diag(K), 1, atol=1e-6)
+    assert np.linalg.eigvalsh(K)[0] > -1e-5
+    assert SVC(kernel=classifier.kernel).fit(X, y).score(X, y) > 0.95
+
+
+def test_far_rows_are_strange(iris):
+    classifier, X, _ = iris
+    far = X.iloc[:3] + 40
+    assert classifier.outlier_score(far).min() > classifier.outlier_score(X).max()
+
+
+def test_any_similarity_is_a_target():
+    X, y = load_iris(return_X_y=True)
+    ordered = [[1, 0, -1], [0, 1, 0], [-1, 0, 1]]
+    classifier = kernel(similarity=ordered).fit(X, y)
+    h = classifier.transform(X)
+    assert h[y == 0].mean(axis=0) @ h[y == 2].mean(axis=0) < -0.7
+    assert abs(h[y == 0].mean(axis=0) @ h[y == 1].mean(axis=0)) < 0.3
+    assert classifier.score(X, y) > 0.93
+
+
+def test_files_hold_it_and_folds_fit_it(iris, tmp_path):
+    classifier, X, y = iris
+    classifier.save(tmp_path / "iris.coco")
+    loaded = CoCoClassifier.load(tmp_path / "iris.coco")
+    np.testing.assert_array_equal(loaded.predict_proba(X), classifier.predict_proba(X))
+    np.testing.assert_allclose(loaded.feature_importances_, classifier.feature_importances_)
+    assert not hasattr(loaded, "loo_proba_")
+    folds = cross_validate_lockstep(kernel(), X, y, cv=3)
+    assert folds["test_score"].mean() > 0.9
+
+
+ODD = {
+    "one row of a class": ([[0.0], [0.1], [1.0]], [0, 0, 1]),
+    "two rows": ([[0.0, 1.0], [1.0, 0.0]], ["a", "b"]),
+    "rows that are all equal": (np.ones((30, 2)), np.arange(30) % 2),
+    "one column of two values": ((np.arange(40) % 2)[:, None], np.arange(40) % 2),
+    "contradictions": (np.repeat([[0.0], [1.0]], 20, axis=0), np.r_[np.zeros(15), np.ones(25)]),
+}
+
+
+@pytest.mark.parametrize("table", ODD.values(), ids=ODD)
+def test_odd_tables_have_honest_answers(table):
+    X, y = map(np.asarray, table)
+    classifier = kernel(preprocess=None).fit(X, y)
+    proba = classifier.predict_proba(X)
+    assert np.isfinite(proba).all()
+    assert proba.max() < 0.995
+    if len(np.unique(X, axis=0)) == 1:
+        np.testing.assert_allclose(proba, 0.5, atol=0.02)
+
+
+def test_equal_rows_say_how_often_they_are_right():
+    """Of ninety and ten rows of two classes at one place, nine tenths are of the first."""
+    X = np.r_[np.zeros((100, 1)), np.ones((100, 1))]
+    y = np.r_[np.zeros(90), np.ones(10), np.zeros(10), np.ones(90)]
+    proba = kernel(preprocess=None).fit(X, y).predict_proba([[0.0], [1.0]])
+    np.testing.assert_allclose(proba, [[0.9, 0.1], [0.1, 0.9]], atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"warm_start": True}, "warm_start=True is for networks"),
+        ({"head": "ridge"}, "head='ridge' is for networks"),
+        ({"callbacks": [print]}, "callbacks=.* is for networks"),
+    ],
+)
+def test_arguments_of_networks_are_refused(arguments, message):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(CoCoError, match=message):
+        kernel(**arguments).fit(X, y)
+
+
+def test_what_it_cannot_do_is_said(iris, tmp_path):
+    classifier, X, y = iris
+    with pytest.raises(CoCoError, match="solver must be one of 'network', 'kernel'"):
+        CoCoClassifier(solver="kernels").fit(X, y)
+    with pytest.raises(CoCoError, match="needs all rows at once"):
+        kernel().partial_fit(X, y)
+    with pytest.raises(CoCoError, match="record_fit watches networks"):
+        record_fit(kernel(), X, y)
+    with pytest.raises(CoCoError, match="kernel"):
+        classifier.to_onnx(tmp_path / "iris.onnx")
+    network = CoCoClassifier(max_iter=1, n_members=1, random_state=0).fit(X, y)
+    assert not hasattr(network, "feature_importances_")
+    assert not hasattr(network, "loo_proba_")
+
+
+def test_beats_a_kernel_without_metric_where_columns_are_noise():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 20))
+    y = (np.sin(2 * X[:, 0]) + X[:, 1] > 0).astype(int)
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+    ours = balanced_accuracy_score(y_test, kernel().fit(X, y).predict(X_test))
+    plain = balanced_accuracy_score(y_test, SVC(C=1.0).fit(X, y).predict(X_test))
+    assert ours > plain + 0.05
