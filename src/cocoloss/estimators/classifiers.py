@@ -8,7 +8,6 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,6 +23,7 @@ from cocoloss.exceptions import MissingMethodError
 from cocoloss.kernels.machine import KernelMachine
 
 if TYPE_CHECKING:
+    from cocoloss.estimators.fit import LeaveOneOut
     from cocoloss.estimators.partial_fit import RecentRows
     from cocoloss.training import Callback
 
@@ -44,7 +44,7 @@ class _of_networks:  # noqa: N801 - a decorator
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self.method = method
-        update_wrapper(self, method)
+        self.__doc__, self.__name__ = method.__doc__, method.__name__
 
     def __get__(self, estimator: Any, owner: Any = None) -> Any:
         if estimator is not None and estimator.solver == "kernel":
@@ -176,7 +176,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         history: History,
         preprocessor: Any,
         heads: list[Any],
-        loo: tuple[NDArray[np.float64], float] | None = None,
+        loo: "LeaveOneOut | None" = None,
         recent_rows: "RecentRows | None" = None,
     ) -> None:
         """Become fitted: take over what :func:`cocoloss.estimators.fit.finish_job` returns."""
@@ -185,10 +185,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         self.preprocessor_ = preprocessor
         self.heads_ = heads
         self.recent_rows_ = recent_rows
-        for name, value in zip(("loo_proba_", "loo_score_"), loo or (None, None), strict=True):
-            vars(self).pop(name, None)
-            if value is not None:  # else there is no such attribute
-                setattr(self, name, value)
+        self.loo_ = loo
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row: the argmax of :meth:`predict_proba` if there is one.
@@ -315,6 +312,8 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
     loss_ = property(lambda self: self.loss_curve_[-1])
     n_iter_ = property(lambda self: max(len(curve) for curve in self.loss_curves_))
     best_epochs_ = _part_of("history_", "best_epochs")
+    loo_proba_ = _part_of("loo_", "proba")  # missing where nothing was left out
+    loo_score_ = _part_of("loo_", "score")
     parameters_ = property(lambda self: self.model_.networks.parameters)
     layer_sizes_ = property(lambda self: self.model_.networks.layer_sizes)
     modules_ = property(lambda self: getattr(self.model_.networks, "modules", None))

@@ -64,8 +64,14 @@ class Fitted(NamedTuple):
     history: History
     preprocessor: Any
     heads: list[Any]
-    # Honest probabilities of the rows that fit was given, (n, C), and their accuracy.
-    loo: tuple[NDArray[np.float64], float] | None = None
+    loo: "LeaveOneOut | None" = None
+
+
+class LeaveOneOut(NamedTuple):
+    """What fits without them say of the rows that ``fit`` was given."""
+
+    proba: NDArray[np.float64]  # (n, C)
+    score: float  # accuracy
 
 
 @contextmanager
@@ -183,7 +189,8 @@ def fit_kernel(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Fit
     model = FittedModel(rows.classes, rows.prior, encoder, found.machine, (found.readout,))
     honest = found.readout.predict_proba(found.honest)
     right = honest.argmax(axis=1) == rows.labels
-    loo = _of_given_rows(rows, honest, model), float(np.average(right, weights=rows.weights))
+    accuracy = float(np.average(right, weights=rows.weights))
+    loo = LeaveOneOut(_of_given_rows(rows, honest, model), accuracy)
     return Fitted(model, history, rows.preprocessor, [found.readout], loo)
 
 

@@ -66,8 +66,7 @@ def matrix_readout(
         return float(-(wanted * log_p).sum() + penalty / 2), gradient
 
     start = np.r_[USUAL_LOG_SHARPNESS, np.zeros(C + C * C)]
-    options = {"maxiter": ITERATIONS}
-    p = minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
+    p = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS}).x
     matrix = np.exp(p[0]) * np.eye(C) + p[C + 1 :].reshape(C, C)
     uniform = np.full(C, 1 / C)  # the shares stayed outside
     return FittedReadout(

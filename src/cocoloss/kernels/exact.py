@@ -9,8 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
-from scipy.linalg.lapack import get_lapack_funcs
+from scipy.linalg import eigh, lapack
 
 SAFE = 4  # float32 solves where the ridge is so many times larger than its rounding of the kernel
 JITTER = 1e-7  # added to the ridge where the rounded kernel has negative eigenvalues; then tenfold
@@ -76,7 +75,7 @@ def solve(K: NDArray[Any], V: NDArray[Any], weights: NDArray[Any], ridge: float)
     array([-0.3333,  0.3333])
     """
     factor, diagonal = _factor(K, weights, ridge)
-    (trtri,) = get_lapack_funcs(("trtri",), (factor,))
+    trtri = _lapack("trtri", factor)
     inverse, _ = trtri(factor, lower=True, overwrite_c=True)  # B = inverse^T inverse
     V = V.astype(factor.dtype)
     alpha = inverse.T @ (inverse @ V)
@@ -90,7 +89,7 @@ def coefficients(
 ) -> NDArray[Any]:
     """Return alpha alone, (n, q), in half the time of :func:`solve`."""
     factor, _ = _factor(K, weights, ridge)
-    (potrs,) = get_lapack_funcs(("potrs",), (factor,))
+    potrs = _lapack("potrs", factor)
     alpha, _ = potrs(factor, V.astype(factor.dtype), lower=True)
     return np.asarray(alpha)
 
@@ -108,15 +107,20 @@ def _factor(
     dtype = np.float32 if safe and K.dtype == np.float32 else np.float64
     jitter = 0.0
     while True:
-        matrix = np.array(K, dtype=dtype, order="F")  # a copy
+        matrix: NDArray[Any] = np.array(K, dtype=dtype, order="F")  # a copy
         added = (diagonal + jitter).astype(dtype)
         matrix[np.diag_indices(len(K))] += added
-        (potrf,) = get_lapack_funcs(("potrf",), (matrix,))
+        potrf = _lapack("potrf", matrix)
         factor, failed = potrf(matrix, lower=True, overwrite_a=True, clean=True)
         if not failed:
             return factor, added
         jitter = max(JITTER, 10 * jitter) if dtype == np.float64 else 0.0
         dtype = np.float64
+
+
+def _lapack(name: str, matrix: NDArray[Any]) -> Any:
+    """Return LAPACK's routine for the precision of a matrix."""
+    return getattr(lapack, ("s" if matrix.dtype == np.float32 else "d") + name)
 
 
 @dataclass(frozen=True, eq=False)

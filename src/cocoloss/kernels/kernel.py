@@ -40,7 +40,8 @@ def _laplace(D: Matrix, gamma: float) -> Matrix:
 def _laplace_slope(K: Matrix, D: Matrix, gamma: float) -> Matrix:
     # k = exp(-r), r = sqrt(2 gamma D): 2 dk/dD = -2 gamma k / r, and the kink at r = 0 has none.
     r = np.sqrt(np.float32(2 * gamma) * D)
-    return np.divide(np.float32(-2 * gamma) * K, r, out=np.zeros_like(K), where=r > KINK)
+    slope: Matrix = np.divide(np.float32(-2 * gamma) * K, r, out=np.zeros_like(K), where=r > KINK)
+    return slope
 
 
 EQUAL = 1e-12  # a typical distance below this is none

@@ -31,12 +31,12 @@ class KernelMachine:
     @property
     def n_inputs(self) -> int:
         """Columns of the rows, d."""
-        return self.rows.shape[1]
+        return int(self.rows.shape[1])
 
     @property
     def width(self) -> int:
         """Dimensions of an embedding, q."""
-        return self.alphas.shape[2]
+        return int(self.alphas.shape[2])
 
     n_outputs = width
 
