@@ -14,7 +14,8 @@ from cocoloss.kernels import (
     machine_of,
     solve,
 )
-from cocoloss.kernels.leaves import grow, parts
+from cocoloss.kernels.leaves import grow
+from cocoloss.kernels.machine import Tree
 from cocoloss.kernels.search import Setting
 
 
@@ -125,11 +126,13 @@ def test_landmarks_stay_exact_at_small_ridges(kind):
 def test_a_tree_puts_every_row_into_one_leaf_of_bounded_size():
     X, _, _ = wave(1000)
     X[:, 3] = X[:, 3] > 0.9  # a column whose median tells nothing apart
-    root = grow(X, np.ones(6, dtype=np.float32), 120, np.random.default_rng(0))
-    found = parts(root, X)
-    assert sorted(np.concatenate([rows for _, rows in found])) == list(range(1000))
-    assert max(len(rows) for _, rows in found) <= 120
-    assert sorted(leaf for leaf, _ in found) == list(range(len(found)))
+    tree = grow(X, np.ones(6, dtype=np.float32), 120, np.random.default_rng(0))
+    parts = tree.parts(X)
+    assert sorted(np.concatenate(parts)) == list(range(1000))
+    assert max(map(len, parts)) <= 120
+    assert len(parts) == len(tree.machines) == len(tree.children) + 1
+    again = Tree.from_state({**tree.to_state(), "machines": [None] * len(parts)}, 6, 0)
+    assert all(map(np.array_equal, again.parts(X), parts))
 
 
 def test_equal_rows_are_one_leaf():
@@ -149,15 +152,18 @@ def test_leaves_mend_what_is_local():
     solution = LandmarkPath.of(landmarks, landmarks.sums(X, V, w)).solution(X, 0.1)
     left_out = solution.leave_one_out(V, w)
     setting = Setting("laplace", 0.3, 0.1, 0)
-    tree, total = fit_leaves(
+    tree, added = fit_leaves(
         setting, kernel.metric, X, V, left_out, w, np.random.default_rng(1), most_rows=400
     )
-    before, after = np.square(V - left_out).mean(), np.square(V - total).mean()
+    before, after = np.square(V - left_out).mean(), np.square(V - left_out - added).mean()
     assert after < 0.5 * before
     Z = rng.uniform(-1, 1, size=(500, 2)).astype(np.float32)
     truth = np.sign(np.sin(9 * Z[:, :1]) * np.sin(9 * Z[:, 1:]))
-    machine = KernelMachine(X[:20], (kernel,), solution.alpha[None].astype(np.float32))
-    error = np.square(truth - machine(Z) - tree(Z)).mean()
+    alpha = solution.alpha[None].astype(np.float32)
+    machine = KernelMachine(X[:20], (kernel,), alpha, (tree,))
+    error = np.square(truth - machine(Z)).mean()
+    again = KernelMachine.from_state(machine.to_state())
+    np.testing.assert_array_equal(again(Z), machine(Z))
     assert error == pytest.approx(after, rel=0.3)
 
 
@@ -166,8 +172,8 @@ def test_leaves_that_do_not_help_stay_out():
     V = np.random.default_rng(0).normal(size=(300, 1))  # nothing to learn
     setting = Setting("laplace", 0.3, 0.1, 0)
     metric = np.ones(6, dtype=np.float32)
-    tree, total = fit_leaves(
+    tree, added = fit_leaves(
         setting, metric, X, V, np.zeros((300, 1)), w, np.random.default_rng(0), most_rows=100
     )
-    assert np.square(V - total).mean() <= np.square(V).mean()
+    assert np.square(V - added).mean() <= np.square(V).mean()
     assert sum(machine is not None for machine in tree.machines) < len(tree.machines)

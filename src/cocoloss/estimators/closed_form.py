@@ -1,14 +1,17 @@
 """The closed form of a classifier: kernels onto target points, chosen by leave-one-out, calibrated.
 
-    labelled rows ->  ``merge``      distinct rows, and what each class weighs there
-                  ->  ``find_recipe``  kernels, ridges, metric; class-balanced log loss decides
-                  ->  ``cross_fit``  an honest embedding of every row, metric included
+    labelled rows ->  ``merge``          distinct rows, and what each class weighs there
+                  ->  ``find_recipe``    kernels, ridges, metric; class-balanced log loss decides
+                  ->  ``cross_fit``      an honest embedding of every row, metric included
                   ->  ``matrix_readout``
+
+Of many rows a sample finds the recipe, landmarks carry it to all of them, leaves add what is local,
+and leave-one-out is honest enough.
 
 Knows matrices and labels, no tables and no estimators; needs no torch.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +20,28 @@ from scipy.special import log_softmax
 
 from cocoloss.heads.fitted import FittedReadout
 from cocoloss.heads.matrix import matrix_readout
-from cocoloss.kernels import KernelMachine, Recipe, Solution, find_recipe, fit_recipe, machine_of
+from cocoloss.kernels import (
+    KernelMachine,
+    LandmarkPath,
+    Landmarks,
+    Recipe,
+    Solution,
+    find_recipe,
+    fit_leaves,
+    fit_recipe,
+    machine_of,
+)
 
 N_FOLDS = 5
+MOST_EXACT = 1800  # distinct rows: their kernel matrices are solved as they are
+SAMPLE = 1200  # rows that find the recipe of a larger table
+LANDMARKS = 1000
+LARGE = 20_000  # rows, from which on two kernels must do, and a second thread pays
+RIDGES = (0.01, 0.1, 1.0, 10.0)  # that landmarks try
+JUDGED = 4000  # pairs that judge them
+N_TREES = 2
+NARROWER = 4  # times than the kernels of all rows are those of a leaf
+CALIBRATED = 50_000  # pairs that the readout is fitted to
 ENOUGH_DIFFERENT = 50  # rows of a class, from which on their least multiplicity is its unit
 NEWTON_STEPS = 8
 MOST_SHARP = 60.0
@@ -52,6 +74,26 @@ class LabelledRows:
         rows = np.flatnonzero(weights > 0)
         targets = weighted[rows] @ self.points / weights[rows, None]
         return rows, targets, weights[rows]
+
+    @property
+    def unit(self) -> NDArray[np.float64]:
+        """What one copy of each pair weighs in the fit, (p,)."""
+        return np.asarray(self.scale[self.label] * self.mass / self.copies)
+
+    def of(self, chosen: NDArray[np.intp]) -> "LabelledRows":
+        """Return some of the rows, weighed as they are here."""
+        place = np.full(len(self.X), -1)
+        place[chosen] = np.arange(len(chosen))
+        kept = np.flatnonzero(place[self.row] >= 0)
+        return replace(
+            self,
+            X=self.X[chosen],
+            masses=self.masses[chosen],
+            row=place[self.row[kept]],
+            label=self.label[kept],
+            mass=self.mass[kept],
+            copies=self.copies[kept],
+        )
 
 
 def merge(
@@ -123,16 +165,74 @@ def fit_closed_form(
         What the folds follow from.
     """
     rows, pair = merge(inputs, labels, weights, class_weights, points)
-    folds = _folds(rows, np.random.default_rng([seed, 5]))
-    _, targets, row_weights = rows.problem(rows.masses)
-    recipe, members = find_recipe(rows.X, targets, row_weights, _Criterion(rows, folds))
-    embeddings, shares = cross_fit(recipe, rows, folds)
+    generator = np.random.default_rng([seed, 5])
+    fit = _fit_exactly if len(rows.X) <= MOST_EXACT else _fit_landmarks
+    recipe, machine, embeddings, shares = fit(rows, generator)
     which, fold = np.nonzero(shares)
+    if len(which) > CALIBRATED:
+        chosen = generator.choice(len(which), CALIBRATED, replace=False)
+        which, fold = which[chosen], fold[chosen]
     readout = matrix_readout(
         embeddings[which, fold] @ points.T, rows.label[which], shares[which, fold], points, prior
     )
-    mean = np.einsum("pf,pfq->pq", shares, embeddings) / rows.mass[:, None]
-    return ClosedForm(machine_of(rows.X, members), readout, recipe, mean[pair])
+    mean = np.einsum("pf,pfq->pq", shares, embeddings)
+    mean /= np.maximum(shares.sum(axis=1), np.finfo(np.float64).tiny)[:, None]
+    return ClosedForm(machine, readout, recipe, mean[pair])
+
+
+# What a fit of either kind gives: settings, the function, honest embeddings of the pairs by each of
+# F fits without them, (p, F, q), and what part of a pair each stands for, (p, F).
+_Solved = tuple[Recipe, KernelMachine, NDArray[np.float64], NDArray[np.float64]]
+
+
+def _fit_exactly(rows: LabelledRows, generator: np.random.Generator) -> _Solved:
+    folds = _folds(rows, generator)
+    _, targets, weights = rows.problem(rows.masses)
+    recipe, members = find_recipe(rows.X, targets, weights, _Criterion(rows, folds))
+    return recipe, machine_of(rows.X, members), *cross_fit(recipe, rows, folds)
+
+
+def _fit_landmarks(rows: LabelledRows, generator: np.random.Generator) -> _Solved:
+    sample = rows.of(_spread(rows, SAMPLE, generator))
+    folds = _folds(sample, generator)
+    _, targets, weights = sample.problem(sample.masses)
+    recipe, members = find_recipe(sample.X, targets, weights, _Criterion(sample, folds))
+    members = members[: 2 if len(rows.X) >= LARGE else None]
+
+    _, targets, weights = rows.problem(rows.masses)
+    chosen = rows.X[_spread(rows, LANDMARKS, generator)]
+    judge = rows.of(_spread(rows, JUDGED, generator))
+    criterion = _Criterion(judge, _folds(judge, generator))
+    left_out = np.zeros((len(rows.row), targets.shape[1]))  # of each pair
+    row_left_out = np.zeros(targets.shape)
+    alphas = []
+    for member in members:
+        landmarks = Landmarks.of(member.kernel, chosen)
+        path = LandmarkPath.of(landmarks, landmarks.sums(rows.X, targets, weights))
+        ridge = min(RIDGES, key=lambda r: criterion(path.solution(judge.X, r)))
+        solution = path.solution(rows.X, ridge)
+        alphas.append(solution.alpha / len(members))
+        left_out += solution.without(rows.row, rows.points[rows.label], rows.unit) / len(members)
+        row_left_out += solution.leave_one_out(targets, weights) / len(members)
+    trees = []
+    setting, metric = members[0].setting, members[0].kernel.metric
+    setting = replace(setting, width=NARROWER * setting.width)
+    for _ in range(N_TREES):
+        tree, added = fit_leaves(setting, metric, rows.X, targets, row_left_out, weights, generator)
+        trees.append(tree)
+        left_out += added[rows.row] / N_TREES
+    kernels = tuple(member.kernel for member in members)
+    machine = KernelMachine(chosen, kernels, np.stack(alphas).astype(np.float32), tuple(trees))
+    return recipe, machine, left_out[:, None], rows.mass[:, None]
+
+
+def _spread(rows: LabelledRows, n: int, generator: np.random.Generator) -> NDArray[np.intp]:
+    """Draw rows so that every class has its share, and small classes some more."""
+    if len(rows.X) <= n:
+        return np.arange(len(rows.X))
+    per_class = np.bincount(rows.label, minlength=len(rows.points))
+    odds = (1 / np.sqrt(np.maximum(per_class, 1)))[rows.masses.argmax(axis=1)]
+    return np.sort(generator.choice(len(rows.X), n, replace=False, p=odds / odds.sum()))
 
 
 def _folds(rows: LabelledRows, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -185,7 +285,7 @@ class _Criterion:
         self.rows = rows
         totals = rows.masses.sum(axis=0)
         self.weights = rows.mass / totals[rows.label] / np.count_nonzero(totals)
-        self.unit = rows.scale[rows.label] * rows.mass / rows.copies
+        self.unit = rows.unit
         self.fold = shares.argmax(axis=1)  # of most copies of a pair
         self.targets = rows.points[rows.label]
 

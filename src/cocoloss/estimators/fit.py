@@ -31,6 +31,7 @@ from cocoloss.estimators.jobs import Design, Job, Trained, module_factory, train
 from cocoloss.estimators.model import (
     BLOCK_NUMBERS,
     OUTPUTS,
+    WORTH_A_THREAD,
     FittedModel,
     History,
     as_inputs,
@@ -173,13 +174,16 @@ def prepare_job(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Jo
 
 def fit_kernel(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Fitted:
     """Fit a classifier in closed form, by kernels; see closed_form.py."""
-    from cocoloss.estimators.closed_form import fit_closed_form  # noqa: PLC0415 - scipy
+    from cocoloss.estimators.closed_form import (  # noqa: PLC0415 - scipy
+        LARGE,
+        fit_closed_form,
+    )
 
     check_arguments(estimator)
     rows = read_rows(estimator, X, y, sample_weight, keep_preprocessor=False)
     seed = new_seed(estimator)
     points = target_points(estimator.similarity, len(rows.classes))
-    with threads_for(0):
+    with threads_for(WORTH_A_THREAD if len(rows.inputs) >= LARGE else 0):
         found = fit_closed_form(
             rows.inputs, rows.labels, rows.weights, rows.class_weights, points, rows.prior, seed
         )

@@ -1,4 +1,4 @@
-"""A fitted kernel machine: rows, kernels and coefficients; all that predicting needs.
+"""Fitted kernel machines: rows, kernels and coefficients, and trees of them; all that predicts.
 
 numpy alone, but for the distance of "laplace-l1", which is scipy's.
 """
@@ -24,6 +24,7 @@ class KernelMachine:
     rows: NDArray[np.float32]  # (m, d), training rows or landmarks
     kernels: tuple[Kernel, ...]  # (K,)
     alphas: NDArray[np.float32]  # (K, m, q)
+    trees: tuple["Tree", ...] = ()  # whose mean is added
 
     # A machine takes the place of networks in a model: it is one of them.
     n_networks = 1
@@ -66,6 +67,8 @@ class KernelMachine:
         for part in self._blocks(len(X)):
             for kernel, alpha in zip(self.kernels, alphas, strict=True):
                 result[part] += kernel(X[part], self.rows).astype(np.float64) @ alpha
+        for tree in self.trees:
+            result += tree(X) / len(self.trees)
         return result
 
     def outputs(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -97,6 +100,7 @@ class KernelMachine:
             "gammas": np.array([kernel.gamma for kernel in self.kernels]),
             "metrics": np.stack([kernel.metric for kernel in self.kernels]),
             "alphas": self.alphas,
+            "trees": [tree.to_state() for tree in self.trees],
         }
 
     @classmethod
@@ -114,8 +118,74 @@ class KernelMachine:
             Kernel(check_option(kind, "kernel", KERNELS), float(gamma), metric)
             for kind, gamma, metric in zip(kinds, gammas, metrics, strict=True)
         )
-        return cls(rows, kernels, alphas)
+        described = state_part(state, "trees", list)
+        trees = tuple(Tree.from_state(each, d, alphas.shape[2]) for each in described)
+        return cls(rows, kernels, alphas, trees)
 
     def _blocks(self, n_rows: int) -> list[slice]:
         step = max(1, BLOCK_NUMBERS // max(1, len(self.rows)))
         return [slice(start, start + step) for start in range(0, n_rows, step)]
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Cuts of the space into leaves, each with a machine of its own or none."""
+
+    directions: NDArray[np.float32]  # (cuts, d)
+    thresholds: NDArray[np.float64]  # (cuts,): rows below go to the first child
+    children: NDArray[np.int64]  # (cuts, 2): a later cut, or -1 - leaf
+    machines: tuple[KernelMachine | None, ...]  # of the leaves; None adds nothing
+    width: int  # q
+
+    def __call__(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Return what the leaves' machines say of their rows, (n, q)."""
+        result = np.zeros((len(X), self.width))
+        for leaf, rows in enumerate(self.parts(X)):
+            machine = self.machines[leaf]
+            if machine is not None and len(rows):
+                result[rows] = machine(X[rows])
+        return result
+
+    def parts(self, X: NDArray[Any]) -> list[NDArray[np.intp]]:
+        """Return the rows of each leaf."""
+        X = np.asarray(X, dtype=np.float32)
+        leaves: list[NDArray[np.intp]] = [np.arange(0)] * (len(self.children) + 1)
+        waiting = [(0 if len(self.children) else -1, np.arange(len(X)))]
+        while waiting:
+            cut, rows = waiting.pop()
+            if cut < 0:
+                leaves[-1 - cut] = rows
+                continue
+            # In float64: a row goes the same way whatever other rows it comes with.
+            places = X[rows].astype(np.float64) @ self.directions[cut].astype(np.float64)
+            first = places < self.thresholds[cut]
+            waiting += zip(self.children[cut].tolist(), (rows[first], rows[~first]), strict=True)
+        return leaves
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the value as a dict of lists and arrays."""
+        machines = [machine and machine.to_state() for machine in self.machines]
+        return {
+            "directions": self.directions,
+            "thresholds": self.thresholds,
+            "children": self.children,
+            "machines": machines,
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, n_inputs: int, width: int) -> Self:
+        """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
+        children = state_array(state, "children", np.int64, (None, 2))
+        n = len(children)
+        # Every cut but the first, and every leaf, is the child of one cut that comes before it.
+        is_tree = np.array_equal(np.sort(children, axis=None), np.r_[-1 - n : 0, 1:n])
+        is_tree = is_tree and bool(((children < 0) | (children > np.arange(n)[:, None])).all())
+        require(is_tree or not n, "the cuts of a tree are none")
+        machines = state_part(state, "machines", list, n=n + 1)
+        made = tuple(each and KernelMachine.from_state(each) for each in machines)
+        fits = all((m.n_inputs, m.width, m.trees) == (n_inputs, width, ()) for m in made if m)
+        require(fits, "a leaf does not fit its tree")
+        directions = state_array(state, "directions", np.float32, (n, n_inputs))
+        return cls(
+            directions, state_array(state, "thresholds", np.float64, (n,)), children, made, width
+        )
