@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cocoloss.exceptions import CoCoError
 from cocoloss.kernels import (
     Kernel,
     KernelMachine,
@@ -136,10 +137,27 @@ def test_a_tree_puts_every_row_into_one_leaf_of_bounded_size():
 
 
 def test_equal_rows_are_one_leaf():
-    assert (
-        grow(np.ones((50, 2), np.float32), np.ones(2, np.float32), 10, np.random.default_rng(0))
-        == 0
-    )
+    ones = np.ones((50, 2), dtype=np.float32)
+    (leaf,) = grow(ones, ones[0], 10, np.random.default_rng(0)).parts(ones)
+    assert len(leaf) == 50
+
+
+def cyclic(children):
+    children[-1, 0] = 0
+
+
+def twice(children):
+    children[0] = children[0, 0]
+
+
+@pytest.mark.parametrize("damage", [cyclic, twice])
+def test_a_strangers_tree_that_is_none_is_refused(damage):
+    X, _, _ = wave(200)
+    tree = grow(X, np.ones(6, dtype=np.float32), 40, np.random.default_rng(0))
+    state = tree.to_state() | {"children": tree.children.copy()}
+    damage(state["children"])
+    with pytest.raises(CoCoError, match="the cuts of a tree are none"):
+        Tree.from_state(state, 6, 0)
 
 
 def test_leaves_mend_what_is_local():
