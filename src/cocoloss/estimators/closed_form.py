@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from cocoloss.heads.fitted import FittedReadout
-from cocoloss.heads.matrix import matrix_readout
+from cocoloss.heads.readout import matrix_readout
 from cocoloss.kernels import (
     KernelMachine,
     LandmarkPath,
