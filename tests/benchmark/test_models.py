@@ -58,9 +58,12 @@ def test_networks_train_as_the_paper_says(name):
     assert {key: params[key] for key in expected} == expected
 
 
-def test_the_untuned_model_is_the_default_classifier():
-    made = MODELS["coco-default"].make(4, {}, 7).get_params()
-    assert made == CoCoClassifier(random_state=7).get_params()
+@pytest.mark.parametrize(
+    ("name", "solver"), [("coco-default", "network"), ("coco-kernel", "kernel")]
+)
+def test_the_untuned_models_are_classifiers_as_they_come(name, solver):
+    made = MODELS[name].make(4, {}, 7).get_params()
+    assert made == CoCoClassifier(solver=solver, random_state=7).get_params()
 
 
 @pytest.mark.parametrize("name", ["coco", "coco-w", "coco-balanced", "coco-s0.25", "dr", "ce-w"])

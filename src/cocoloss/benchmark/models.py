@@ -220,6 +220,9 @@ MODELS: dict[str, ModelKind] = {
     "coco-default": ModelKind(
         lambda _, _params, seed: CoCoClassifier(random_state=seed), neural=True
     ),
+    "coco-kernel": ModelKind(
+        lambda _, _params, seed: CoCoClassifier(solver="kernel", random_state=seed), neural=True
+    ),
 }
 TEMPERED = re.compile(r"coco-s(\d+(?:\.\d+)?)")  # coco-s0.25 weighs rows by pi^-0.25
 

@@ -235,7 +235,8 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted classifier to a file such as ``model.coco``, whole or not at all.
 
-        The file holds the weights and what the preprocessing has learnt, no rows and no pickle.
+        The file holds the weights and what the preprocessing has learnt, no pickle, and no rows
+        but those of ``solver="kernel"``, preprocessed.
         Callbacks are left out, and so are a ``random_state`` that is a generator and requests of
         scikit-learn's metadata routing; arguments that are series or frames become arrays.
 

@@ -107,7 +107,7 @@ def _factor(
     dtype = np.float32 if safe and K.dtype == np.float32 else np.float64
     jitter = 0.0
     while True:
-        matrix: NDArray[Any] = np.array(K, dtype=dtype, order="F")  # a copy
+        matrix: NDArray[Any] = np.array(K, dtype=dtype, order="C").T  # a copy; K is symmetric
         added = (diagonal + jitter).astype(dtype)
         matrix[np.diag_indices(len(K))] += added
         potrf = _lapack("potrf", matrix)

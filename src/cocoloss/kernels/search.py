@@ -4,7 +4,7 @@ A search gives a recipe, and what it has fitted; the recipe can be fitted to oth
 those of a fold, metric included. Knows target points and a loss, not what they stand for.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,34 +126,44 @@ def find_recipe(
         How often the metric is learnt anew.
     """
     here, found, path = start_round(X), [], []
+    grid = list(grid)
+    ridges = dict.fromkeys(grid, FIRST_RIDGE)  # where each kernel's walk begins
     for r in range(rounds + 1):
-        tried, ridge = [], FIRST_RIDGE
-        for kind, width in grid:
-            member, ridge = _best_ridge(here, kind, width, r, V, weights, loss, ridge)
-            tried.append(member)
-        found += tried
-        smooth = [member for member in tried if KERNELS[member.setting.kind].slope is not None]
+        tried: dict[tuple[str, float], Member] = {}
+        for key in grid:
+            tried[key], ridges[key] = _best_ridge(here, key, r, V, weights, loss, ridges[key])
+        found += tried.values()
+        smooth = [member for (kind, _), member in tried.items() if KERNELS[kind].slope is not None]
         if r == rounds or not smooth:
             break
         learner = min(smooth, key=lambda member: member.setting.loss)
         path.append(learner.setting)
         here = here.next(learner)
+        grid = _best_widths(tried)
     members = _best_few(found)
     last = max(member.setting.round for member in members)
     return Recipe(tuple(path[:last]), tuple(member.setting for member in members)), members
 
 
+def _best_widths(tried: Mapping[tuple[str, float], Member]) -> list[tuple[str, float]]:
+    """Return one width of each kind: what suits one metric suits the next, which is like it."""
+    best: dict[str, tuple[str, float]] = {}
+    for key in sorted(tried, key=lambda key: tried[key].setting.loss):
+        best.setdefault(key[0], key)
+    return [key for key in tried if key in best.values()]
+
+
 def _best_ridge(
     here: Round,
-    kind: str,
-    width: float,
+    key: tuple[str, float],
     r: int,
     V: NDArray[Any],
     weights: NDArray[Any],
     loss: Loss,
     start: int,
 ) -> tuple[Member, int]:
-    """Walk downhill over the ridges, from where the kernel before ended."""
+    """Walk downhill over the ridges, from where the kernel was best in the metric before."""
+    kind, width = key
     kernel, K = here.kernel(kind, width)
     tried: dict[int, Member] = {}
 
