@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 
-def printed_coco(h, y, g, w=None):
-    """Equation (coco-loss); a pair weighs w_i w_j."""
+def printed_coco(h, y, g, w=None, norm_weight=1.0):
+    """Equation (coco-loss); a pair weighs w_i w_j, and the norms may have a weight of their own."""
     n = len(y)
     w = [1.0] * n if w is None else w
     pairs = norms = h.sum() * 0
@@ -17,7 +17,12 @@ def printed_coco(h, y, g, w=None):
             pairs = pairs + w[i] * w[j] * (h[i] @ h[j] - g[y[i]][y[j]]) ** 2
     for i in range(n):
         norms = norms + w[i] ** 2 * (h[i] @ h[i] - g[y[i]][y[i]]) ** 2
-    return 2 / (n * (n + 1)) * pairs + 1 / n * norms
+    return 2 / (n * (n + 1)) * pairs + norm_weight / n * norms
+
+
+def on_the_sphere(h):
+    """Divide each row by its norm."""
+    return torch.stack([row / (row @ row) ** 0.5 for row in h])
 
 
 def printed_balanced_coco(h, y, g, priors):

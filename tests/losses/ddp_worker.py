@@ -32,6 +32,7 @@ def losses(q):
     yield "coco", lambda **k: CoCoLoss(C, **k)
     yield "packing", lambda **k: CoCoLoss(C, similarity="packing", **k)
     yield "sum", lambda **k: CoCoLoss(C, **SUM, **k)
+    yield "sphere", lambda **k: CoCoLoss(C, normalize=True, norm_weight=0.5, **k)
     yield "balanced", lambda **k: BalancedCoCoLoss(PRIORS, **k)
     yield "dot regression", lambda **k: DotRegressionLoss(C, q, random_state=0, **k)
     yield "sum of dot regression", lambda **k: DotRegressionLoss(C, q, random_state=0, **SUM, **k)

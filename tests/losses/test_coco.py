@@ -14,7 +14,7 @@ from cocoloss.exceptions import CoCoError, GeometryWarning
 from cocoloss.geometry import SIMILARITIES, similarity, simplex_frame
 from cocoloss.losses import BalancedCoCoLoss, CoCoLoss, coco
 from cocoloss.losses.moments import class_moments, merge
-from oracles import printed_balanced_coco, printed_coco, value_and_grad
+from oracles import on_the_sphere, printed_balanced_coco, printed_coco, value_and_grad
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-13}
 
@@ -72,6 +72,66 @@ def test_equals_the_printed_formula(name, kind, weighted, form):
     expected = value_and_grad(printed_coco, h, y, g, w)
     torch.testing.assert_close(loss.value_and_grad(h, y, w), expected, **TOLERANCE)
     torch.testing.assert_close(value_and_grad(loss, h, y, w), expected, **TOLERANCE)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("name", ["many classes", "one sample", "two samples", "missing classes"])
+@pytest.mark.parametrize(
+    ("normalize", "norm_weight"), [(True, 1.0), (False, 0.0), (False, 0.1), (True, 3.0)]
+)
+def test_norms_are_divided_out_or_weigh_what_they_should(
+    normalize, norm_weight, name, weighted, form
+):
+    h, y = batch(**CASES[name])
+    C, q = CASES[name]["C"], CASES[name]["q"]
+    w = torch.linspace(0.5, 2, len(y), dtype=torch.float64) if weighted else None
+    loss = CoCoLoss(C, normalize=normalize, norm_weight=norm_weight)
+
+    def printed(h):
+        u = on_the_sphere(h) if normalize else h
+        return printed_coco(u, y, similarity("simplex", C, q), w, norm_weight)
+
+    expected = value_and_grad(printed, h)
+    torch.testing.assert_close(loss.value_and_grad(h, y, w), expected, **TOLERANCE)
+    torch.testing.assert_close(value_and_grad(loss, h, y, w), expected, **TOLERANCE)
+
+
+def test_on_the_sphere_the_scale_of_a_row_does_not_matter(form):
+    h, y = batch(n=12, q=5, C=4)
+    loss = CoCoLoss(4, normalize=True)
+    scales = torch.logspace(-3, 3, 12, dtype=torch.float64).unsqueeze(-1)
+    value, gradient = loss.value_and_grad(h, y)
+    other, scaled = loss.value_and_grad(scales * h, y)
+    torch.testing.assert_close(other, value)
+    torch.testing.assert_close(scales * scaled, gradient)
+    torch.testing.assert_close((gradient * h).sum(-1), torch.zeros(12, dtype=torch.float64))
+
+
+def test_a_row_without_direction_has_no_gradient(form):
+    h, y = batch(n=6, q=4, C=3)
+    h[2] = 0
+    value, gradient = CoCoLoss(3, normalize=True).value_and_grad(h, y)
+    assert value.isfinite()
+    assert gradient.isfinite().all()
+    assert not gradient[2].any()
+
+
+def test_second_derivatives_go_through_the_norm():
+    h, y = batch(n=5, q=3, C=3)
+    loss = CoCoLoss(3, normalize=True, norm_weight=0.5)
+    assert torch.autograd.gradgradcheck(lambda x: loss(x, y), h.requires_grad_())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"norm_weight": -1}, "norm_weight must be a number at least 0, not -1"),
+        ({"normalize": True, "similarity": own_matrix(3)}, "the diagonal of the similarity"),
+    ],
+)
+def test_norms_that_cannot_be_are_refused(options, message):
+    with pytest.raises(CoCoError, match=message):
+        CoCoLoss(3, **options)
 
 
 PRIORS = [0.5, 0.3, 0.15, 0.05]

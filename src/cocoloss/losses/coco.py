@@ -1,5 +1,6 @@
 """The CoCo loss, plain and balanced: collapse each class to a point, contrast the classes."""
 
+from numbers import Real
 from typing import Any, Unpack
 
 import numpy as np
@@ -46,6 +47,13 @@ class CoCoLoss(EmbeddingLoss):
     priors : array of shape (C,), optional
         Share of each class in the training data. If given, the classes are balanced: a pair
         weighs :math:`(\pi_i \pi_j)^{-1/2}`, as in equation (balanced-coco-loss).
+    normalize : bool, default=False
+        Whether embeddings are divided by their norm first; gradients go through the division. False
+        is the paper's form, in which a network has to learn the norm: slow, and wrong from a usual
+        initialisation. A row of zeros has no direction, and no gradient.
+    norm_weight : float, default=1.0
+        What the second sum weighs: 1 is the paper's, and 0 leaves the pairs, whose minimiser is the
+        conditional mean of the target points (docs/theory.md, section 8).
     **options
         ``reduction``, ``process_group`` and ``validate`` of :class:`EmbeddingLoss`. "mean" is the
         normalisation above; with ``priors``, "sum" is the balanced loss as printed.
@@ -59,6 +67,8 @@ class CoCoLoss(EmbeddingLoss):
     >>> labels = torch.tensor([0, 1, 2, 1])
     >>> loss(corners[labels], labels) < 1e-12  # zero on the simplex
     tensor(True)
+    >>> CoCoLoss(n_classes=3, normalize=True)(5 * corners[labels], labels) < 1e-12
+    tensor(True)
     """
 
     def __init__(
@@ -67,6 +77,8 @@ class CoCoLoss(EmbeddingLoss):
         *,
         similarity: str | ArrayLike | Tensor = "simplex",
         priors: ArrayLike | Tensor | None = None,
+        normalize: bool = False,
+        norm_weight: float = 1.0,
         **options: Unpack[LossOptions],
     ) -> None:
         super().__init__(n_classes, **options)
@@ -77,6 +89,16 @@ class CoCoLoss(EmbeddingLoss):
             self.similarity = validate_similarity(similarity, self.n_classes)
         check_class_order(priors, "priors")
         self.priors = None if priors is None else check_priors(priors, self.n_classes)
+        self.normalize = bool(normalize)
+        if not isinstance(norm_weight, Real) or not 0 <= float(norm_weight) < np.inf:
+            raise CoCoError(f"norm_weight must be a number at least 0, not {norm_weight!r}")
+        self.norm_weight = float(norm_weight)
+        lengths = 1.0 if isinstance(self.similarity, str) else self.similarity.diagonal()
+        if self.normalize and not np.allclose(lengths, 1):
+            raise CoCoError(
+                "normalize=True gives every embedding a norm of one, but the diagonal of the "
+                "similarity asks for others; use normalize=False, or a diagonal of ones"
+            )
 
     @out_of_graph
     def forward(
@@ -93,7 +115,8 @@ class CoCoLoss(EmbeddingLoss):
         """Return values and gradients; see :meth:`EmbeddingLoss.evaluate`."""
         K, n, q = batch.embeddings.shape
         if self.process_group is None and n > 0 and gram_is_cheaper(K, n, q, self.n_classes):
-            return pairwise_value_and_grad(*self._weigh(batch), *self._factors(n))
+            value, gradient = pairwise_value_and_grad(*self._weigh(batch), *self._factors(n))
+            return value, self._through_the_norm(gradient, batch.embeddings)
         summary = self.reduce_over_ranks(self.summarise(batch))
         return self.value_of(summary), self.gradient_given(summary, batch)
 
@@ -122,7 +145,8 @@ class CoCoLoss(EmbeddingLoss):
         """Say what ``print(loss)`` shows."""
         kind = self.similarity if isinstance(self.similarity, str) else "a matrix"
         balanced = "" if self.priors is None else ", balanced"
-        return f"{super().extra_repr()}, similarity={kind!r}{balanced}"
+        sphere = ", normalize=True" if self.normalize else ""
+        return f"{super().extra_repr()}, similarity={kind!r}{balanced}{sphere}"
 
     def summarise(self, batch: Batch) -> Moments:
         """Return the moments of this rank's rows: all that value and gradient need to know."""
@@ -144,7 +168,8 @@ class CoCoLoss(EmbeddingLoss):
 
     def gradient_given(self, summary: Moments, batch: Batch) -> Tensor:
         """Return the gradient (K, n, q) for some rows of the batch that was summarised."""
-        return moments.gradient(*self._weigh(batch), summary, *self._factors(summary.count))
+        gradient = moments.gradient(*self._weigh(batch), summary, *self._factors(summary.count))
+        return self._through_the_norm(gradient, batch.embeddings)
 
     def differentiable_gradient(self, batch: Batch) -> Tensor:
         """Return the gradient as a function that autograd can differentiate again."""
@@ -154,11 +179,25 @@ class CoCoLoss(EmbeddingLoss):
                 "build the loss without it for them"
             )
         factors = self._factors(batch.labels.shape[1])
-        return moments.differentiable_gradient(*self._weigh(batch), *factors)
+        gradient = moments.differentiable_gradient(*self._weigh(batch), *factors)
+        return self._through_the_norm(gradient, batch.embeddings)
+
+    def _through_the_norm(self, gradient: Tensor, embeddings: Tensor) -> Tensor:
+        """Return the gradient by embeddings, given that by what was made of them.
+
+        d(h/|h|): only what is orthogonal to the direction counts, divided by the norm.
+        """
+        if not self.normalize:
+            return gradient
+        directions, inverse_norms = moments.directions(embeddings)
+        along = torch.linalg.vecdot(gradient, directions).unsqueeze(-1)
+        return (gradient - along * directions) * inverse_norms
 
     def _weigh(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
         """Return embeddings, labels, weights with those of the classes in them, and G."""
         h, y, w = batch
+        if self.normalize:
+            h, _ = moments.directions(h)
         if self.priors is not None:
             class_weight = self.constant("class_weight", self._class_weight, h)[y]
             w = class_weight if w is None else class_weight * w
@@ -186,13 +225,15 @@ class CoCoLoss(EmbeddingLoss):
         """Return the factors of P and D.
 
         (P - D) / (N (N+1)) + D / N = P / (N (N+1)) + D / (N+1), and likewise for the sum over
-        unordered pairs, (P - D) / 2 + D = P / 2 + D / 2.
+        unordered pairs, (P - D) / 2 + D = P / 2 + D / 2. Where the norms weigh more or less than
+        one, the difference is another part of D / N or of D.
         """
+        more = self.norm_weight - 1
         # NOTE[PAPER]: 2 / (N (N+1)) over N (N-1) / 2 pairs, as printed.
         # NOTE[PAPER]: of the two "equivalent" losses, the definition: (|h|^2 - 1)^2 in D.
         if self.reduction == "sum":
-            return 0.5, 0.5
-        return 1 / (n * (n + 1)), 1 / (n + 1)
+            return 0.5, 0.5 + more
+        return 1 / (n * (n + 1)), 1 / (n + 1) + more / n
 
 
 class _ClosedForm(torch.autograd.Function):
@@ -244,7 +285,7 @@ class BalancedCoCoLoss(CoCoLoss):
     ----------
     priors : array of shape (C,)
         Share of each class in the training data (not in the batch), in the order 0, ..., C - 1.
-    similarity, **options
+    similarity, normalize, norm_weight, **options
         As for :class:`CoCoLoss`.
 
     Examples
@@ -261,7 +302,15 @@ class BalancedCoCoLoss(CoCoLoss):
         priors: ArrayLike | Tensor,
         *,
         similarity: str | ArrayLike | Tensor = "simplex",
+        normalize: bool = False,
+        norm_weight: float = 1.0,
         **options: Unpack[LossOptions],
     ) -> None:
-        n_classes = len(check_priors(priors))
-        super().__init__(n_classes, similarity=similarity, priors=priors, **options)
+        super().__init__(
+            len(check_priors(priors)),
+            similarity=similarity,
+            priors=priors,
+            normalize=normalize,
+            norm_weight=norm_weight,
+            **options,
+        )

@@ -35,6 +35,8 @@ BLOCK = 8192
 LONG_SUM = 2048
 LONG_WEIGHTED_SUM = 128
 
+TINY_NORM = 1e-12  # an embedding of zero has no direction
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -233,6 +235,16 @@ def differentiable_gradient(
     r = h.square().sum(-1, keepdim=True) - G.diagonal()[y].unsqueeze(-1)
     of_pairs: Tensor = pair_factor * (h @ (h.mT @ weighted) - t)
     return 4 * weight * (of_pairs + norm_factor * weight * r * h)
+
+
+def directions(h: Tensor) -> tuple[Tensor, Tensor]:
+    """Return embeddings (..., q) divided by their norms, and one over these, (..., 1).
+
+    A row of zeros has no direction: both are zero there.
+    """
+    norms = torch.linalg.vector_norm(h, dim=-1, keepdim=True)
+    inverse = torch.where(norms > TINY_NORM, 1 / norms.clamp_min(TINY_NORM), 0.0)
+    return h * inverse, inverse
 
 
 def _norm_residual(h: Tensor, y: Tensor, w: Tensor | None, G: Tensor) -> Tensor:
