@@ -95,6 +95,14 @@ def test_weights_are_copies():
     assert weighted.loo_proba_.shape == (150, 3)
 
 
+def test_huge_weights_are_ratios():
+    X, y = load_iris(return_X_y=True)
+    weights = np.where(np.arange(150) % 7 == 0, 3e12, 1e12)
+    proba = kernel().fit(X, y, sample_weight=weights).predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    assert (proba.argmax(axis=1) == y).mean() > 0.95
+
+
 def test_priors_and_class_weights_move_the_prediction():
     X, y = load_breast_cancer(return_X_y=True)
     X = X[:, :3]
@@ -211,6 +219,23 @@ def test_what_it_cannot_do_is_said(iris, tmp_path):
     network = CoCoClassifier(max_iter=1, n_members=1, random_state=0).fit(X, y)
     assert not hasattr(network, "feature_importances_")
     assert not hasattr(network, "loo_proba_")
+
+
+def test_many_rows_go_by_landmarks_and_leaves(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(2600, 3))
+    y = (np.sin(7 * X[:, 0]) * np.sin(7 * X[:, 1]) > 0).astype(int)
+    classifier = kernel().fit(X[:2000], y[:2000])
+    machine = classifier.model_.networks
+    assert len(machine.rows) == 1000
+    assert machine.trees
+    score = classifier.score(X[2000:], y[2000:])
+    assert score > 0.82
+    assert classifier.loo_score_ == pytest.approx(score, abs=0.05)
+    assert classifier.loo_proba_.shape == (2000, 2)
+    classifier.save(tmp_path / "m.coco")
+    loaded = CoCoClassifier.load(tmp_path / "m.coco")
+    np.testing.assert_array_equal(loaded.predict_proba(X), classifier.predict_proba(X))
 
 
 def test_beats_a_kernel_without_metric_where_columns_are_noise():

@@ -238,13 +238,14 @@ def _spread(rows: LabelledRows, n: int, generator: np.random.Generator) -> NDArr
 def _folds(rows: LabelledRows, generator: np.random.Generator) -> NDArray[np.float64]:
     """Return what part of each pair is in each fold, (p, folds): copies go to folds in turn."""
     shares = np.zeros((len(rows.row), N_FOLDS))
+    parts = np.minimum(rows.copies, N_FOLDS)  # more copies are in all folds alike
     start = 0
     for c in range(len(rows.points)):
         pairs = generator.permutation(np.flatnonzero(rows.label == c))
-        copies = np.repeat(pairs, rows.copies[pairs])
-        fold = (start + np.arange(len(copies))) % N_FOLDS
-        np.add.at(shares, (copies, fold), rows.mass[copies] / rows.copies[copies])
-        start += len(copies)
+        part = np.repeat(pairs, parts[pairs])
+        fold = (start + np.arange(len(part))) % N_FOLDS
+        shares[part, fold] = rows.mass[part] / parts[part]
+        start += len(part)
     return shares
 
 
