@@ -125,8 +125,9 @@ def find_recipe(
     rounds : int
         How often the metric is learnt anew.
     """
-    here, found, path = start_round(X), [], []
-    grid = list(grid)
+    here, grid = start_round(X), list(grid)
+    found: list[Member] = []
+    path: list[Setting] = []
     ridges = dict.fromkeys(grid, FIRST_RIDGE)  # where each kernel's walk begins
     for r in range(rounds + 1):
         tried: dict[tuple[str, float], Member] = {}

@@ -92,7 +92,7 @@ class CoCoLoss(EmbeddingLoss):
         self.normalize = bool(normalize)
         if not isinstance(norm_weight, Real) or not 0 <= float(norm_weight) < np.inf:
             raise CoCoError(f"norm_weight must be a number at least 0, not {norm_weight!r}")
-        self.norm_weight = float(norm_weight)
+        self.norm_weight: float = float(norm_weight)
         lengths = 1.0 if isinstance(self.similarity, str) else self.similarity.diagonal()
         if self.normalize and not np.allclose(lengths, 1):
             raise CoCoError(
@@ -191,7 +191,8 @@ class CoCoLoss(EmbeddingLoss):
             return gradient
         directions, inverse_norms = moments.directions(embeddings)
         along = torch.linalg.vecdot(gradient, directions).unsqueeze(-1)
-        return (gradient - along * directions) * inverse_norms
+        across: Tensor = gradient - along * directions
+        return across * inverse_norms
 
     def _weigh(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
         """Return embeddings, labels, weights with those of the classes in them, and G."""
