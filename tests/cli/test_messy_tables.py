@@ -279,7 +279,7 @@ def test_the_options_that_say_how_to_read_are_named(run, refused, frame, tmp_pat
     ("columns", "note", "answers"),
     [
         (
-            {"Nr": [f"{i:03}" for i in range(N)]},
+            {"Nr": [f"{37 * i % 97:03}" for i in range(N)]},
             "read as numbers, though some begin with 0: Nr; say --categorical COLUMN",
             [("--categorical", "Nr"), ("--drop", "Nr")],
         ),
@@ -306,3 +306,12 @@ def test_what_can_be_read_in_two_ways_is_noted_until_it_is_said(
     assert note in run(*asked).stderr
     for answer in answers:
         assert note not in run(*asked, *answer).stderr
+
+
+def test_a_column_that_is_left_out_is_not_said_to_be_read(run, german, tmp_path):
+    path = tmp_path / "t.csv"
+    codes = [f"{i:03}" for i in range(N)]  # which only count the rows
+    german[["Filiale", "Art"]].assign(Nr=codes).to_csv(path, index=False, sep=";")
+    said = run("fit", path, "--target", "Art", "--out", tmp_path / "m.coco", *FAST).stderr
+    assert "left out, as it only counts the rows: Nr" in said
+    assert "read as numbers" not in said
