@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cocoloss import CoCoClassifier
 from cocoloss.estimators import cross_validate_lockstep
+from cocoloss.estimators.model_file import read_state, write_state
 from cocoloss.exceptions import CoCoError
 from cocoloss.recording import record_fit
 
@@ -162,6 +163,30 @@ def test_files_hold_it_and_folds_fit_it(iris, tmp_path):
     assert not hasattr(loaded, "loo_proba_")
     folds = cross_validate_lockstep(kernel(), X, y, cv=3)
     assert folds["test_score"].mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("kinds", lambda kinds: ["exec", *kinds[1:]], "kernel must be one of 'rbf'"),
+        ("kinds", lambda _: [], "it has no kernels"),
+        ("gammas", np.negative, "its gammas must be positive"),
+        ("alphas", lambda a: a[:, :-1], "its alphas must be .* shape"),
+        ("alphas", lambda a: a * np.float32(np.nan), "its alphas must be finite"),
+        ("metrics", lambda m: m[:, :-1], "its metrics must be"),
+        ("rows", lambda rows: rows[:, :-1].copy(), "its metrics must be|does not fit"),
+        ("trees", lambda _: [{}], "its children must be"),
+    ],
+)
+def test_a_strangers_machine_that_does_not_fit_is_refused(iris, tmp_path, part, value, message):
+    classifier, _, _ = iris
+    classifier.save(tmp_path / "m.coco")
+    state = read_state(tmp_path / "m.coco")
+    networks = state["model"]["networks"]
+    networks[part] = value(networks[part])
+    write_state(tmp_path / "m.coco", state, writer="a test")
+    with pytest.raises(CoCoError, match=f"not a usable model file.*({message})"):
+        CoCoClassifier.load(tmp_path / "m.coco")
 
 
 ODD = {
