@@ -103,7 +103,7 @@ def test_sums_over_blocks_are_the_sums_over_all(monkeypatch):
     landmarks = Landmarks.of(KERNEL, X[:50])
     whole = landmarks.sums(X, V, w)
     halves = landmarks.sums(X[:123], V[:123], w[:123]) + landmarks.sums(X[123:], V[123:], w[123:])
-    monkeypatch.setattr("cocoloss.kernels.landmarks.BLOCK_NUMBERS", 1000)
+    monkeypatch.setattr("cocoloss.heads.fitted.BLOCK_NUMBERS", 1000)
     small = landmarks.sums(X, V, w)
     for other in (halves, small):
         np.testing.assert_allclose(other.gram, whole.gram, atol=1e-6)

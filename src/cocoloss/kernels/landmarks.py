@@ -5,7 +5,6 @@ that rows have to say is an m x m matrix and an m x q one, which add up over blo
 machines; the memory is that of these and of one block. Knows no classes.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,12 +13,12 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigh, solve_triangular
 from scipy.linalg.blas import dsyrk
 
+from cocoloss.heads.fitted import blocks
 from cocoloss.kernels.exact import Solution
 from cocoloss.kernels.kernel import Kernel
 
 JITTER = 1e-6  # on the diagonal of the landmarks' kernel, which is rounded to float32
 SILENT = 1e-3  # of the ridge: directions with smaller eigenvalues
-BLOCK_NUMBERS = 2**22  # kernel values of one block: 16 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,10 +107,3 @@ class LandmarkPath:
             fitted[part] = psi @ coefficients
             leverage[part] = np.square(psi) @ shrunk
         return Solution(self.alpha(ridge), fitted, leverage)
-
-
-def blocks(n_rows: int, n_landmarks: int) -> Iterator[slice]:
-    """Yield parts of the rows whose kernel values fit into a block."""
-    step = max(1, BLOCK_NUMBERS // max(1, n_landmarks))
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))

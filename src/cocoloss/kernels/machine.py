@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cocoloss._checks import check_option, require, state_array, state_part
+from cocoloss.heads.fitted import blocks
 from cocoloss.kernels.kernel import KERNELS, Kernel
 from cocoloss.kernels.metric import learnt_metric
-
-BLOCK_NUMBERS = 2**21  # kernel values of one block of rows: 8 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +63,7 @@ class KernelMachine:
         """
         result = np.zeros((len(X), self.width))
         alphas = self.alphas.astype(np.float64)
-        for part in self._blocks(len(X)):
+        for part in blocks(len(X), len(self.rows)):
             for kernel, alpha in zip(self.kernels, alphas, strict=True):
                 result[part] += kernel(X[part], self.rows).astype(np.float64) @ alpha
         for tree in self.trees:
@@ -85,7 +84,7 @@ class KernelMachine:
     def outlier_score(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return how far rows are from all rows of the machine: -log of the mean kernel, (n,)."""
         score = np.empty(len(X))
-        for part in self._blocks(len(X)):
+        for part in blocks(len(X), len(self.rows)):
             near = sum(
                 kernel(X[part], self.rows).mean(axis=1, dtype=np.float64) for kernel in self.kernels
             )
@@ -121,10 +120,6 @@ class KernelMachine:
         described = state_part(state, "trees", list)
         trees = tuple(Tree.from_state(each, d, alphas.shape[2]) for each in described)
         return cls(rows, kernels, alphas, trees)
-
-    def _blocks(self, n_rows: int) -> list[slice]:
-        step = max(1, BLOCK_NUMBERS // max(1, len(self.rows)))
-        return [slice(start, start + step) for start in range(0, n_rows, step)]
 
 
 @dataclass(frozen=True, eq=False)
