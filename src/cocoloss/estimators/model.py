@@ -7,7 +7,7 @@ torch: numpy and pandas are enough.
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -287,7 +287,9 @@ class FittedModel:
 
         They are scaled so that inner products are the mean of theirs.
         """
-        return self._joined(self.networks.embeddings(self.inputs(X)))
+        inputs = self.inputs(X)
+        with _threads_of(self.networks):
+            return self._joined(self.networks.embeddings(inputs))
 
     def _joined(self, embeddings: NDArray[Any]) -> NDArray[np.float32]:
         K, n, q = embeddings.shape
@@ -306,7 +308,9 @@ class FittedModel:
     def outlier_score(self, X: Any) -> NDArray[np.float64]:
         """Return how strange each row is, averaged over the members; larger is stranger."""
         if isinstance(self.networks, KernelMachine):
-            return self.networks.outlier_score(self.inputs(X))
+            inputs = self.inputs(X)
+            with _threads_of(self.networks):
+                return self.networks.outlier_score(inputs)
         return self._mean("outlier_score", self.head_inputs(self.inputs(X)))
 
     def column_importances(self) -> dict[str, float]:
@@ -331,7 +335,8 @@ class FittedModel:
     def head_inputs(self, inputs: NDArray[np.float32]) -> NDArray[Any]:
         """Return what the heads look at, (K, n, q)."""
         networks = self.networks
-        return networks.outputs(inputs) if self.reads_outputs else networks.embeddings(inputs)
+        with _threads_of(networks):
+            return networks.outputs(inputs) if self.reads_outputs else networks.embeddings(inputs)
 
     def try_out(self) -> None:
         """Predict once, on a row of gaps, and refuse a model whose numbers are not finite."""
@@ -455,6 +460,11 @@ def as_inputs(made: Any, encoder: Any, rows: Any) -> NDArray[np.float32]:
 
 
 # Threads ----------------------------------------------------------------------------------------
+
+
+def _threads_of(networks: Networks) -> AbstractContextManager[None]:
+    """Keep kernels to one thread, whose products are small; networks know their own."""
+    return threads_for(0) if isinstance(networks, KernelMachine) else nullcontext()
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 numpy alone, but for the distance of "laplace-l1", which is scipy's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cocoloss._checks import check_option, require, state_array, state_part
 from cocoloss.heads.fitted import blocks
-from cocoloss.kernels.kernel import KERNELS, Kernel
+from cocoloss.kernels.kernel import KERNELS, Kernel, distances, in_metric
 from cocoloss.kernels.metric import learnt_metric
 
 
@@ -64,8 +64,8 @@ class KernelMachine:
         result = np.zeros((len(X), self.width))
         alphas = self.alphas.astype(np.float64)
         for part in blocks(len(X), len(self.rows)):
-            for kernel, alpha in zip(self.kernels, alphas, strict=True):
-                result[part] += kernel(X[part], self.rows).astype(np.float64) @ alpha
+            for K, alpha in zip(self._kernels_of(X[part]), alphas, strict=True):
+                result[part] += K.astype(np.float64) @ alpha
         for tree in self.trees:
             result += tree(X) / len(self.trees)
         return result
@@ -85,11 +85,22 @@ class KernelMachine:
         """Return how far rows are from all rows of the machine: -log of the mean kernel, (n,)."""
         score = np.empty(len(X))
         for part in blocks(len(X), len(self.rows)):
-            near = sum(
-                kernel(X[part], self.rows).mean(axis=1, dtype=np.float64) for kernel in self.kernels
-            )
+            near = sum(K.mean(axis=1, dtype=np.float64) for K in self._kernels_of(X[part]))
             score[part] = -np.log(np.maximum(near / len(self.kernels), np.finfo(np.float32).tiny))
         return score
+
+    def _kernels_of(self, X: NDArray[Any]) -> Iterator[NDArray[np.float32]]:
+        """Yield each kernel between some rows and those of the machine, (n, m).
+
+        Kernels in one metric share its distances, which take most of the time.
+        """
+        seen: dict[tuple[str, bytes], NDArray[np.float32]] = {}
+        for kernel in self.kernels:
+            key = KERNELS[kernel.kind].distance, kernel.metric.tobytes()
+            if key not in seen:
+                rows = (in_metric(each, kernel.metric) for each in (X, self.rows))
+                seen[key] = distances(key[0], *rows)
+            yield kernel.of(seen[key].copy())
 
     def to_state(self) -> dict[str, Any]:
         """Return the value as a dict of lists and arrays."""
