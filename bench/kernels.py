@@ -48,9 +48,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     rounds = parser.parse_args().rounds
     X_test, y_test = table(20_000, 1)
-    print(
-        "| rows | model | fit, s | 20,000 predictions, s | balanced accuracy |\n|---|---|---|---|---|"
-    )
+    print("| rows | model | fit, s | 20,000 predictions, s | balanced accuracy |")
+    print("|---|---|---|---|---|")
     for make in MODELS.values():
         make().fit(*table(60, 0))  # imports
     for n in (300, 1000, 5000):
