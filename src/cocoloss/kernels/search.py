@@ -4,7 +4,7 @@ A search gives a recipe, and what it has fitted; the recipe can be fitted to oth
 those of a fold, metric included. Knows target points and a loss, not what they stand for.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +61,6 @@ class Member:
     setting: Setting
     kernel: Kernel
     alpha: NDArray[Any]  # (n, q)
-    solution: Solution | None = None  # with what leave-one-out needs, if it was asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +173,7 @@ def _best_ridge(
         if i not in tried:
             solution = solve(K, V, weights, RIDGES[i])
             setting = Setting(kind, width, RIDGES[i], r, loss(solution))
-            tried[i] = Member(setting, kernel, solution.alpha, solution)
+            tried[i] = Member(setting, kernel, solution.alpha)
         return tried[i].setting.loss
 
     i = start
@@ -200,28 +199,14 @@ def fit_recipe(
     recipe: Recipe, X: NDArray[np.float32], V: NDArray[Any], weights: NDArray[Any]
 ) -> list[Member]:
     """Fit the members of a recipe to rows; the metric is learnt from these rows, round by round."""
-    fitted: dict[Setting, Member] = {}
-    for r, here in enumerate(_rounds(recipe, X, V, weights, fitted)):
-        for setting in recipe.members:
-            if setting.round == r and setting not in fitted:
-                fitted[setting] = _fitted(here, setting, V, weights)
+    here, fitted = start_round(X), {}
+    for r in range(len(recipe.path) + 1):
+        learner = recipe.path[r : r + 1]  # none in the last round
+        for setting in {*learner, *(each for each in recipe.members if each.round == r)}:
+            fitted[setting] = _fitted(here, setting, V, weights)
+        if learner:
+            here = here.next(fitted[learner[0]])
     return [fitted[setting] for setting in recipe.members]
-
-
-def _rounds(
-    recipe: Recipe,
-    X: NDArray[np.float32],
-    V: NDArray[Any],
-    weights: NDArray[Any],
-    fitted: dict[Setting, Member],
-) -> Iterator[Round]:
-    """Yield the rows in each metric of a recipe; what learns the next one is kept as fitted."""
-    here = start_round(X)
-    for learner in recipe.path:
-        fitted[learner] = _fitted(here, learner, V, weights)
-        yield here
-        here = here.next(fitted[learner])
-    yield here
 
 
 def _fitted(here: Round, setting: Setting, V: NDArray[Any], weights: NDArray[Any]) -> Member:

@@ -25,6 +25,8 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import torch
 from torch import Tensor, distributed
 
+from cocoloss.networks import TINY_NORM
+
 # Rows that are worked on at once: a block of embeddings then stays in the cache between the steps,
 # 2x faster at a million rows.
 BLOCK = 8192
@@ -34,8 +36,6 @@ BLOCK = 8192
 # stray from them. Samples that differ by 1e-4 break the habit for a while, equal weights do not.
 LONG_SUM = 2048
 LONG_WEIGHTED_SUM = 128
-
-TINY_NORM = 1e-12  # an embedding of zero has no direction
 
 P = ParamSpec("P")
 R = TypeVar("R")
