@@ -11,6 +11,7 @@ from cocoloss.geometry import (
     SIMILARITIES,
     nearest_reachable,
     similarity,
+    target_points,
     validate_similarity,
 )
 
@@ -72,6 +73,35 @@ def test_packing_spreads_the_classes_further_than_the_printed_welch_value(n_clas
     assert packing[off].mean() < welch[off].mean()
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 7, 50])
+def test_ordered_levels_are_as_alike_as_they_are_near(n_classes):
+    ordinal, both = (similarity(kind, n_classes) for kind in ("ordinal", "ordinal-simplex"))
+    for a in range(n_classes):
+        for b in range(n_classes):
+            apart = 1 - 2 * abs(a - b) / (n_classes - 1)
+            assert ordinal[a, b] == apart
+            simplex = 1 if a == b else -1 / (n_classes - 1)
+            assert both[a, b] == pytest.approx((apart + simplex) / 2, abs=1e-15)
+
+
+@pytest.mark.parametrize(("kind", "spare"), [("ordinal", 1), ("ordinal-simplex", 0)])
+@pytest.mark.parametrize("n_classes", [*range(2, 13), 40, 150])
+def test_ordered_levels_are_points_of_as_many_dimensions_as_they_need(kind, spare, n_classes):
+    q = n_classes - spare if n_classes > 2 else 1
+    G = similarity(kind, n_classes, q)
+    eigenvalues = np.linalg.eigvalsh(G)
+    assert eigenvalues[0] > -1e-12 * eigenvalues[-1]
+    validate_similarity(G, n_classes, q)
+    points = target_points(kind, n_classes)
+    assert points.shape == (n_classes, q)
+    np.testing.assert_allclose(points @ points.T, G, atol=1e-9)
+
+
+def test_two_levels_are_two_classes():
+    for kind in ("ordinal", "ordinal-simplex"):
+        np.testing.assert_array_equal(similarity(kind, 2), similarity("simplex", 2))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -82,7 +112,9 @@ def test_packing_spreads_the_classes_further_than_the_printed_welch_value(n_clas
         (("welch", 4, 3), r'simplex exists there.*use similarity="simplex"'),
         (("welch", 4), 'similarity="welch".*give embedding_dim'),
         (("packing", 4), 'similarity="packing".*give embedding_dim'),
-        (("simplexx", 3), "one of 'simplex', 'welch', 'orthoplex', 'packing', not 'simplexx'"),
+        (("simplexx", 3), "one of 'simplex', 'welch', 'orthoplex', 'packing', .* not 'simplexx'"),
+        (("ordinal", 5, 3), "5 ordered levels has rank 4, but .* is 3; .*half circle"),
+        (("ordinal-simplex", 5, 4), "5 ordered levels has rank 5, but .* is 4"),
     ],
 )
 def test_what_has_no_similarity_is_refused(arguments, message):
@@ -226,3 +258,11 @@ def test_what_no_embedding_reaches_is_refused_with_the_reason_and_the_nearest(
 ):
     with pytest.raises(CoCoError, match=message):
         validate_similarity(matrix, **options)
+
+
+def test_target_points_may_have_spare_dimensions():
+    points = target_points("simplex", 4, 6)
+    assert points.shape == (4, 6)
+    np.testing.assert_allclose(points @ points.T, similarity("simplex", 4), atol=1e-12)
+    with pytest.raises(GeometryError, match="span 3 dimensions, but embedding_dim is 2"):
+        target_points("simplex", 4, 2)

@@ -29,10 +29,10 @@ SUM = {"reduction": "sum"}
 
 
 def losses(q):
-    yield "coco", lambda **k: CoCoLoss(C, **k)
+    yield "coco", lambda **k: CoCoLoss(C, normalize=False, **k)
     yield "packing", lambda **k: CoCoLoss(C, similarity="packing", **k)
-    yield "sum", lambda **k: CoCoLoss(C, **SUM, **k)
-    yield "sphere", lambda **k: CoCoLoss(C, normalize=True, norm_weight=0.5, **k)
+    yield "sum", lambda **k: CoCoLoss(C, **SUM, normalize=False, **k)
+    yield "sphere", lambda **k: CoCoLoss(C, norm_weight=0.5, **k)
     yield "balanced", lambda **k: BalancedCoCoLoss(PRIORS, **k)
     yield "dot regression", lambda **k: DotRegressionLoss(C, q, random_state=0, **k)
     yield "sum of dot regression", lambda **k: DotRegressionLoss(C, q, random_state=0, **SUM, **k)
@@ -147,8 +147,8 @@ def compare_all(n, mine, dimensions):
 
     # Two dimensions leave no room for N and D in the symmetric W: the numbers still agree.
     h, y = torch.randn(n, 2).double(), torch.randint(0, 3, (n,))
-    value, _ = CoCoLoss(3, process_group="world").value_and_grad(h[mine], y[mine])
-    close(value, CoCoLoss(3)(h, y), "two dimensions")
+    value, _ = CoCoLoss(3, process_group="world", normalize=False).value_and_grad(h[mine], y[mine])
+    close(value, CoCoLoss(3, normalize=False)(h, y), "two dimensions")
 
     # A stack of models, in float32, with the group itself instead of its name.
     h, y = torch.randn(2, n, 4), torch.randint(0, 3, (2, n))
@@ -159,10 +159,27 @@ def compare_all(n, mine, dimensions):
     torch.testing.assert_close(gradient, whole[:, mine])
 
 
+def compare_points_and_soft_labels(n, mine, q):
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(D, 8), nn.Tanh(), nn.Linear(8, q)).double()
+    x, w = torch.randn(n, D).double(), torch.rand(n).double()
+    points, soft = torch.randn(n, 3).double(), torch.randn(n, C).double().softmax(-1)
+    similar = {"similarity": "packing"}  # which any dimension can hold
+    cases = [
+        ("points", points, lambda **k: CoCoLoss(targets="points", normalize=False, **k)),
+        ("points on the sphere", points, lambda **k: CoCoLoss(targets="points", **k)),
+        ("soft", soft, lambda **k: CoCoLoss(C, normalize=False, norm_weight=0.5, **similar, **k)),
+        ("soft and balanced", soft, lambda **k: BalancedCoCoLoss(PRIORS, **similar, **k)),
+    ]
+    for name, targets, make in cases:
+        for weighted in (False, True):
+            compare(name, make, network, (x, targets, w), mine, weighted=weighted)
+
+
 def count_what_is_sent():
     for n_classes, q in ((2, 1), (3, 2), (C, 4), (C, 32)):
         for m in (1, 1000):
-            loss = CoCoLoss(n_classes, process_group="world")
+            loss = CoCoLoss(n_classes, process_group="world", normalize=False)
             sent = numbers_sent(loss, torch.randn(m, q), torch.randint(0, n_classes, (m,)))
             room_for_two_more = 0 if q >= 3 else 2
             assert sent == n_classes * (q + 1) + q * q + room_for_two_more, (q, m, sent)
@@ -191,6 +208,8 @@ def main():
         start = sum(sizes[:rank])
         mine = slice(start, start + sizes[rank])
         compare_all(sum(sizes), mine, (4,) if case else (4, 7))
+        for q in (2, 4):
+            compare_points_and_soft_labels(sum(sizes), mine, q)
     count_what_is_sent()
     refuse_a_batch_that_is_empty_on_all_ranks(4)
     keep_earlier_gradients_when_a_chunk_fails(4)

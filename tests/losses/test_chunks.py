@@ -15,9 +15,9 @@ from cocoloss.losses import (
 
 C, Q, N = 3, 4, 50
 LOSSES = {
-    "coco": lambda: CoCoLoss(C),
-    "sum": lambda: CoCoLoss(C, reduction="sum"),
-    "sphere": lambda: CoCoLoss(C, normalize=True),
+    "coco": lambda: CoCoLoss(C, normalize=False),
+    "sum": lambda: CoCoLoss(C, reduction="sum", normalize=False),
+    "sphere": lambda: CoCoLoss(C),
     "balanced": lambda: BalancedCoCoLoss([0.5, 0.3, 0.2]),
     "dot regression": lambda: DotRegressionLoss(C, Q, random_state=0),
     "cross-entropy": lambda: CrossEntropyLoss(C, Q, class_weight=[1.0, 2.0, 3.0]),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cocoloss.exceptions import CoCoError, GeometryWarning
 from cocoloss.geometry import SIMILARITIES, similarity, simplex_frame
 from cocoloss.losses import BalancedCoCoLoss, CoCoLoss, coco
-from cocoloss.losses.moments import class_moments, merge
+from cocoloss.losses.moments import Rows, batch_moments, merge
 from oracles import on_the_sphere, printed_balanced_coco, printed_coco, value_and_grad
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-13}
@@ -28,10 +28,14 @@ def batch(n, q, C, seed=0, classes=None):
     return h, y
 
 
+def in_a_line(C):
+    """Make an ordinal similarity."""
+    return np.exp(-0.5 * np.abs(np.subtract.outer(np.arange(C), np.arange(C))))
+
+
 def own_matrix(C):
-    """Make an ordinal similarity with a diagonal that is not one."""
-    steps = np.abs(np.subtract.outer(np.arange(C), np.arange(C)))
-    return 0.8 * np.exp(-0.5 * steps)
+    """Make one with a diagonal that is not one."""
+    return 0.8 * in_a_line(C)
 
 
 def target(kind, C, q):
@@ -56,7 +60,7 @@ def combinations():
     for name, kind in itertools.product(CASES, [*SIMILARITIES, "matrix"]):
         q, C = CASES[name]["q"], CASES[name]["C"]
         exists = q < C - 1 if kind == "welch" else q >= C - 1 or kind in ("packing", "orthoplex")
-        if exists and not (kind == "matrix" and q < C):
+        if exists and not (kind in ("matrix", "ordinal", "ordinal-simplex") and q < C):
             yield pytest.param(name, kind, id=f"{name}-{kind}")
 
 
@@ -68,7 +72,7 @@ def test_equals_the_printed_formula(name, kind, weighted, form):
     h, y = batch(**case)
     w = torch.linspace(0, 2, len(y), dtype=torch.float64) if weighted else None
     g = target(kind, case["C"], case["q"])
-    loss = CoCoLoss(case["C"], similarity=g if kind == "matrix" else kind)
+    loss = CoCoLoss(case["C"], similarity=g if kind == "matrix" else kind, normalize=False)
     expected = value_and_grad(printed_coco, h, y, g, w)
     torch.testing.assert_close(loss.value_and_grad(h, y, w), expected, **TOLERANCE)
     torch.testing.assert_close(value_and_grad(loss, h, y, w), expected, **TOLERANCE)
@@ -96,9 +100,17 @@ def test_norms_are_divided_out_or_weigh_what_they_should(
     torch.testing.assert_close(value_and_grad(loss, h, y, w), expected, **TOLERANCE)
 
 
+def test_norms_are_divided_out_unless_the_papers_form_is_asked_for():
+    h, y = batch(n=12, q=5, C=4)
+    printed = printed_coco(on_the_sphere(h), y, similarity("simplex", 4))
+    torch.testing.assert_close(CoCoLoss(4)(h, y), printed, **TOLERANCE)
+    torch.testing.assert_close(BalancedCoCoLoss([0.25] * 4)(h, y), printed, **TOLERANCE)
+    assert CoCoLoss(4, normalize=False)(h, y) > 2 * printed
+
+
 def test_on_the_sphere_the_scale_of_a_row_does_not_matter(form):
     h, y = batch(n=12, q=5, C=4)
-    loss = CoCoLoss(4, normalize=True)
+    loss = CoCoLoss(4)
     scales = torch.logspace(-3, 3, 12, dtype=torch.float64).unsqueeze(-1)
     value, gradient = loss.value_and_grad(h, y)
     other, scaled = loss.value_and_grad(scales * h, y)
@@ -110,7 +122,7 @@ def test_on_the_sphere_the_scale_of_a_row_does_not_matter(form):
 def test_a_row_without_direction_has_no_gradient(form):
     h, y = batch(n=6, q=4, C=3)
     h[2] = 0
-    value, gradient = CoCoLoss(3, normalize=True).value_and_grad(h, y)
+    value, gradient = CoCoLoss(3).value_and_grad(h, y)
     assert value.isfinite()
     assert gradient.isfinite().all()
     assert not gradient[2].any()
@@ -126,7 +138,7 @@ def test_second_derivatives_go_through_the_norm():
     ("options", "message"),
     [
         ({"norm_weight": -1}, "norm_weight must be a number at least 0, not -1"),
-        ({"normalize": True, "similarity": own_matrix(3)}, "the diagonal of the similarity"),
+        ({"similarity": own_matrix(3)}, "the diagonal of the similarity.*normalize=False"),
     ],
 )
 def test_norms_that_cannot_be_are_refused(options, message):
@@ -146,23 +158,28 @@ def test_balanced_sum_is_as_printed_and_the_mean_has_the_plain_normalisation(red
     else:
         w = torch.tensor([(4 * PRIORS[c]) ** -0.5 for c in y], dtype=torch.float64)
         expected = value_and_grad(printed_coco, h, y, g, w)
-    found = BalancedCoCoLoss(PRIORS, reduction=reduction).value_and_grad(h, y)
+    found = BalancedCoCoLoss(PRIORS, reduction=reduction, normalize=False).value_and_grad(h, y)
     torch.testing.assert_close(found, expected, **TOLERANCE)
 
 
-def test_uniform_priors_give_the_plain_loss():
+@pytest.mark.parametrize("normalize", [False, True])
+def test_uniform_priors_give_the_plain_loss(normalize):
     h, y = batch(n=20, q=5, C=4)
-    torch.testing.assert_close(BalancedCoCoLoss([0.25] * 4)(h, y), CoCoLoss(4)(h, y), **TOLERANCE)
-    expected = CoCoLoss(4, priors=PRIORS)(h, y)
-    torch.testing.assert_close(BalancedCoCoLoss(PRIORS)(h, y), expected, **TOLERANCE)
+    options = {"normalize": normalize}
+    uniform, plain = BalancedCoCoLoss([0.25] * 4, **options), CoCoLoss(4, **options)
+    torch.testing.assert_close(uniform(h, y), plain(h, y), **TOLERANCE)
+    balanced, the_same = BalancedCoCoLoss(PRIORS, **options), CoCoLoss(4, priors=PRIORS, **options)
+    torch.testing.assert_close(balanced(h, y), the_same(h, y), **TOLERANCE)
 
 
-@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(2, 7), st.integers(0, 4))
+@given(
+    st.integers(0, 10_000), st.integers(1, 40), st.integers(2, 7), st.integers(0, 4), st.booleans()
+)
 @settings(max_examples=60, deadline=None)
-def test_both_forms_give_the_same_numbers(seed, n, C, spare):
-    h, y = batch(n, C - 1 + spare, C, seed)
+def test_both_forms_give_the_same_numbers(seed, n, C, spare, normalize):
+    h, y = batch(n, C - 1 + spare + (C == 2), C, seed)
     w = torch.rand(n, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-    loss = CoCoLoss(C)
+    loss = CoCoLoss(C, normalize=normalize)
     by_pairs = loss.value_and_grad(h, y, w)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(coco, "gram_is_cheaper", lambda *_: False)
@@ -171,21 +188,22 @@ def test_both_forms_give_the_same_numbers(seed, n, C, spare):
         torch.testing.assert_close(a, b, **TOLERANCE)
 
 
-@given(st.integers(0, 10_000))
+@given(st.integers(0, 10_000), st.booleans())
 @settings(max_examples=20, deadline=None)
-def test_is_unchanged_by_rotation_and_by_order(seed):
+def test_is_unchanged_by_rotation_and_by_order(seed, normalize):
     h, y = batch(300, 6, 5, seed)
     rotation = torch.linalg.qr(batch(6, 6, 5, seed + 1)[0])[0]
     order = torch.randperm(300, generator=torch.Generator().manual_seed(seed))
-    loss = CoCoLoss(5)
+    loss = CoCoLoss(5, normalize=normalize)
     torch.testing.assert_close(loss((h @ rotation)[order], y[order]), loss(h, y), **TOLERANCE)
 
 
-def test_vanishes_on_the_simplex_with_zero_gradient(form):
+@pytest.mark.parametrize("normalize", [False, True])
+def test_vanishes_on_the_simplex_with_zero_gradient(normalize, form):
     C, q = 5, 9
     y = torch.arange(30) % C
     h = torch.tensor(simplex_frame(C, q, random_state=0))[y]
-    value, gradient = CoCoLoss(C).value_and_grad(h, y)
+    value, gradient = CoCoLoss(C, normalize=normalize).value_and_grad(h, y)
     assert 0 <= value < 1e-28
     assert gradient.abs().max() < 1e-14
 
@@ -199,13 +217,13 @@ def test_components_are_the_three_terms_of_the_pair_sum(form):
     nc2 = sum((means[int(a)] @ means[int(b)] - g[a, b]) ** 2 for a in y for b in y)
     W = d.T @ d
     B = sum(torch.outer(means[int(a)], means[int(a)]) for a in y)
-    parts = CoCoLoss(5).components(h, y)
+    parts = CoCoLoss(5, normalize=False).components(h, y)
     scale = n * (n + 1)
     torch.testing.assert_close(parts.nc2, nc2 / scale, **TOLERANCE)
     torch.testing.assert_close(parts.nc1_between, 2 * torch.trace(B @ W) / scale, **TOLERANCE)
     torch.testing.assert_close(parts.nc1_within, torch.trace(W @ W) / scale, **TOLERANCE)
     norms = sum((v @ v - 1) ** 2 for v in h) / (n + 1)
-    torch.testing.assert_close(sum(parts) + norms, CoCoLoss(5)(h, y), **TOLERANCE)
+    torch.testing.assert_close(sum(parts) + norms, CoCoLoss(5, normalize=False)(h, y), **TOLERANCE)
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=6), st.integers(0, 1000))
@@ -218,10 +236,10 @@ def test_moments_of_chunks_in_any_order_are_those_of_one_pass(sizes, seed):
     y = torch.randint(0, C, (2, n), generator=generator)
     w = torch.rand(2, n, dtype=torch.float64, generator=generator)
     parts = [
-        class_moments(*(x.contiguous() for x in part), G)
+        batch_moments(Rows(*(x.contiguous() for x in part), G))
         for part in zip(h.split(sizes, 1), y.split(sizes, 1), w.split(sizes, 1), strict=True)
     ]
-    whole = class_moments(h, y, w, G)
+    whole = batch_moments(Rows(h, y, w, G))
     for order in (parts, parts[::-1]):
         merged = reduce(merge, order)
         assert merged.count == whole.count
@@ -234,12 +252,12 @@ def test_components_tell_collapse_from_contrast():
     C = 4
     y = torch.arange(40) % C
     corners = torch.tensor(simplex_frame(C, 3, random_state=0))
-    collapsed = CoCoLoss(C).components(torch.eye(4, dtype=torch.float64)[y], y)
+    collapsed = CoCoLoss(C, normalize=False).components(torch.eye(4, dtype=torch.float64)[y], y)
     assert collapsed.nc2 > 0.05
     assert max(collapsed.nc1_between, collapsed.nc1_within) < 1e-25
     noise = torch.randn(40, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     noise -= torch.stack([noise[y == c].mean(0) for c in range(C)])[y]
-    spread = CoCoLoss(C).components(corners[y] + noise, y)
+    spread = CoCoLoss(C, normalize=False).components(corners[y] + noise, y)
     assert spread.nc2 < 1e-25
     assert min(spread.nc1_between, spread.nc1_within) > 0.1
 
@@ -262,8 +280,12 @@ def test_components_tell_collapse_from_contrast():
         (lambda: BalancedCoCoLoss([float("nan"), 1.0]), "class 0 has nan"),
         (lambda: BalancedCoCoLoss([1.0]), "at least two classes"),
         (lambda: CoCoLoss(5)(*batch(n=4, q=3, C=5)), "packing"),
-        (lambda: CoCoLoss(4, similarity=own_matrix(4))(*batch(n=4, q=2, C=4)), "nearest"),
+        (
+            lambda: CoCoLoss(4, similarity=in_a_line(4))(*batch(n=4, q=2, C=4)),
+            "nearest",
+        ),
         (lambda: CoCoLoss(3, process_group="world")(*batch(4, 3, 3)), "init_process_group"),
+        (lambda: CoCoLoss(2)(*batch(n=4, q=1, C=2)), "one dimension.*normalize=False"),
     ],
 )
 def test_refuses_what_cannot_be_built_or_reached(make, message):

@@ -27,9 +27,9 @@ from oracles import printed_cross_entropy, printed_dot_regression, value_and_gra
 
 C, Q = 4, 5
 LOSSES = {
-    "coco": lambda **k: CoCoLoss(C, **k),
-    "coco on the sphere": lambda **k: CoCoLoss(C, normalize=True, norm_weight=0.5, **k),
-    "balanced coco": lambda **k: BalancedCoCoLoss([0.4, 0.3, 0.2, 0.1], **k),
+    "coco": lambda **k: CoCoLoss(C, normalize=False, **k),
+    "coco on the sphere": lambda **k: CoCoLoss(C, norm_weight=0.5, **k),
+    "balanced coco": lambda **k: BalancedCoCoLoss([0.4, 0.3, 0.2, 0.1], normalize=False, **k),
     "dot regression": lambda **k: DotRegressionLoss(C, Q, random_state=0, **k),
     "weighted dot regression": lambda **k: DotRegressionLoss(
         C, Q, random_state=0, class_weight=[1.0, 2.0, 0.5, 3.0], **k

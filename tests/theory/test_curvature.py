@@ -65,7 +65,7 @@ def test_frozen_curvature_is_a_multiple_of_the_projector_on_the_span(n_classes, 
     h, y = optimum([3] * n_classes, q)
     n = len(y)
     # The sum over unordered pairs, with 8 h h^T from the norm term where the paper has 2 h h^T.
-    block = diagonal_block(CoCoLoss(n_classes, reduction="sum"), h, y, 0)
+    block = diagonal_block(CoCoLoss(n_classes, reduction="sum", normalize=False), h, y, 0)
     printed = block - 6 * torch.outer(h[0], h[0])
     torch.testing.assert_close(printed, 2 * h.T @ h)
     projector = torch.linalg.pinv(h) @ h
@@ -100,7 +100,7 @@ def test_balancing_replaces_the_ratio_of_classes_by_its_root():
     assert values[-1] / values[0] == pytest.approx(4)
     h, y = optimum(counts.tolist(), 3)
     weight = torch.tensor((len(counts) * counts / counts.sum()) ** -0.5)[y]
-    balanced = BalancedCoCoLoss(counts / counts.sum())
+    balanced = BalancedCoCoLoss(counts / counts.sum(), normalize=False)
     torch.testing.assert_close(  # the masses above are those of the loss
         torch.as_tensor(balanced.summarise(balanced.check_batch(h, y, None)).mass[0]),
         torch.zeros(4, dtype=torch.float64).index_add(0, y, weight),
@@ -111,7 +111,7 @@ def test_balancing_replaces_the_ratio_of_classes_by_its_root():
 def test_joint_curvature_vanishes_off_the_span_and_along_rotations_only(counts, q):
     h, y = optimum(counts, q)
     n, r = len(y), len(counts) - 1
-    eigenvalues = torch.linalg.eigvalsh(joint_hessian(CoCoLoss(r + 1), h, y))
+    eigenvalues = torch.linalg.eigvalsh(joint_hessian(CoCoLoss(r + 1, normalize=False), h, y))
     assert eigenvalues[0] > -1e-12
     nullity = len(eigenvalues) - len(nonzero(eigenvalues))
     assert nullity == n * (q - r) + r * (r - 1) // 2
@@ -119,13 +119,13 @@ def test_joint_curvature_vanishes_off_the_span_and_along_rotations_only(counts, 
 
 def test_a_batch_without_some_class_follows_the_rank_of_its_own_vectors():
     h, y = optimum([3, 2, 0, 0], 5)
-    eigenvalues = torch.linalg.eigvalsh(joint_hessian(CoCoLoss(4), h, y))
+    eigenvalues = torch.linalg.eigvalsh(joint_hessian(CoCoLoss(4, normalize=False), h, y))
     assert len(eigenvalues) - len(nonzero(eigenvalues)) == 5 * (5 - 2) + 1
 
 
 def test_two_classes_leave_as_many_flat_directions_as_dot_regression():
     h, y = optimum([3, 3], 4)
-    coco = torch.linalg.eigvalsh(joint_hessian(CoCoLoss(2), h, y))
+    coco = torch.linalg.eigvalsh(joint_hessian(CoCoLoss(2, normalize=False), h, y))
     dot = DotRegressionLoss(2, 4, random_state=0).double()
     dot_regression = torch.linalg.eigvalsh(joint_hessian(dot, h, y))
     assert len(nonzero(coco)) == len(nonzero(dot_regression)) == 6
@@ -135,7 +135,8 @@ def test_two_classes_leave_as_many_flat_directions_as_dot_regression():
 def test_joint_condition_number_is_twice_the_number_of_classes(n_classes, q):
     h, y = optimum([2] * n_classes, q)
     n = len(y)
-    values = nonzero(torch.linalg.eigvalsh(joint_hessian(CoCoLoss(n_classes), h, y)))
+    loss = CoCoLoss(n_classes, normalize=False)
+    values = nonzero(torch.linalg.eigvalsh(joint_hessian(loss, h, y)))
     unit = 4 / ((n + 1) * (n_classes - 1))
     C = n_classes
     root = (4 * C**2 - 4 * C - 7) ** 0.5
@@ -148,7 +149,7 @@ def test_joint_condition_number_is_twice_the_number_of_classes(n_classes, q):
 @pytest.mark.parametrize("q", [1, 3])
 def test_joint_condition_number_of_two_classes_is_four_thirds(q):
     h, y = optimum([3, 3], q)
-    values = nonzero(torch.linalg.eigvalsh(joint_hessian(CoCoLoss(2), h, y)))
+    values = nonzero(torch.linalg.eigvalsh(joint_hessian(CoCoLoss(2, normalize=False), h, y)))
     assert values[-1] / values[0] == pytest.approx(4 / 3)
 
 
@@ -170,7 +171,7 @@ def test_off_the_span_the_loss_is_exactly_a_fourth_power(counts, q, seed):
     gram = (u @ u.T).square()
     coefficient = gram.sum() / (n * (n + 1)) + gram.diagonal().sum() / (n + 1)
     for size in (0.01, 0.1, 1.0, 10.0):
-        value = CoCoLoss(len(counts))(h + size * u, y)
+        value = CoCoLoss(len(counts), normalize=False)(h + size * u, y)
         assert value.item() == pytest.approx(coefficient.item() * size**4, rel=1e-6)
 
 
@@ -183,7 +184,7 @@ def test_dot_regression_does_not_grow_at_all_off_its_vectors():
 
 def test_gradient_descent_is_linear_on_the_span_and_sublinear_off_it():
     def losses_after(h, y, steps):
-        loss = CoCoLoss(3)
+        loss = CoCoLoss(3, normalize=False)
         rate = (len(y) + 1) * 2 / 24  # one over the largest curvature
         values = []
         for step in range(max(steps) + 1):

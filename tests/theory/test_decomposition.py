@@ -30,7 +30,7 @@ def pair_sum(h, y, n_classes, w=None):
 def test_three_terms_that_are_not_negative_add_up_to_the_pair_sum(seed):
     h, y, w = random_batch(seed)
     n = len(y)
-    terms = CoCoLoss(3).components(h, y, w)
+    terms = CoCoLoss(3, normalize=False).components(h, y, w)
     assert min(terms) > 0
     torch.testing.assert_close(sum(terms) * n * (n + 1), pair_sum(h, y, 3, w))
 
@@ -41,7 +41,7 @@ def test_the_printed_loss_is_a_share_of_all_pairs_and_a_share_of_the_norms():
     norms = (h.square().sum(1) - 1).square().sum()
     split = pair_sum(h, y, 3) / (n * (n + 1)) + norms / (n + 1)
     torch.testing.assert_close(split, printed_coco(h, y, similarity("simplex", 3)))
-    torch.testing.assert_close(split, CoCoLoss(3)(h, y))
+    torch.testing.assert_close(split, CoCoLoss(3, normalize=False)(h, y))
 
 
 def test_the_expanded_form_cancels_in_float32_and_the_three_terms_do_not():
@@ -59,7 +59,7 @@ def test_the_expanded_form_cancels_in_float32_and_the_three_terms_do_not():
             return squares[0] - 2 * squares[1] + squares[2]
 
         exact = pair_sum(h.double(), y, n_classes)
-        ours = sum(CoCoLoss(n_classes).components(h, y)).double() * n * (n + 1)
+        ours = sum(CoCoLoss(n_classes, normalize=False).components(h, y)).double() * n * (n + 1)
         assert abs(ours / exact - 1) < 1e-2
         value = expanded(h, s).double()
         expanded_errors.append(abs(value / exact - 1))
@@ -104,7 +104,7 @@ def test_the_norm_term_moves_the_minimiser_of_the_whole_loss_away_from_least_squ
 ):
     x, y, _, vertices = linear_problem
     fit = torch.linalg.lstsq(x, vertices).solution.contiguous()
-    loss = CoCoLoss(C)
+    loss = CoCoLoss(C, normalize=False)
     _, gradient = loss.value_and_grad(x @ fit, y)
     found = minimise(lambda m: loss(x @ m, y), fit)
     assert (x.T @ gradient).norm() > 0.1
@@ -117,6 +117,6 @@ def test_both_agree_again_where_the_vertices_can_be_fitted_exactly():
     x = torch.randn(8, 8, generator=generator, dtype=torch.float64)
     vertices = torch.tensor(simplex_frame(C, Q, random_state=1))[y]
     fit = torch.linalg.lstsq(x, vertices).solution.contiguous()
-    value, gradient = CoCoLoss(C).value_and_grad(x @ fit, y)
+    value, gradient = CoCoLoss(C, normalize=False).value_and_grad(x @ fit, y)
     assert value < 1e-20
     assert (x.T @ gradient).norm() < 1e-10

@@ -34,7 +34,7 @@ def test_dot_regression_is_content_with_classes_of_any_width(dot_regression):
         widths.append(dispersity(h, y))
     assert widths[0] < widths[1] < widths[2]
     assert widths[2] > 10
-    assert CoCoLoss(3)(h, y) > 100
+    assert CoCoLoss(3, normalize=False)(h, y) > 100
 
 
 def test_zero_dot_regression_loss_does_not_even_mean_the_right_class(dot_regression):
@@ -65,7 +65,7 @@ def test_coco_bounds_the_scatter_within_classes(counts, noise, seed):
     h = h + noise * torch.randn(h.shape, generator=generator, dtype=torch.float64)
     n = len(y)
     within = np.linalg.norm(ClassMoments().update(h, y).within)
-    assert within <= np.sqrt((1 + 1 / n) * CoCoLoss(3)(h, y).item())
+    assert within <= np.sqrt((1 + 1 / n) * CoCoLoss(3, normalize=False)(h, y).item())
 
 
 def test_the_bound_has_the_right_order_off_the_span():
@@ -75,7 +75,7 @@ def test_the_bound_has_the_right_order_off_the_span():
     h[:, :2] = torch.tensor(simplex_frame(3, 2, random_state=0))[y]
     h[:, 2] = 0.1 * (-1.0) ** (torch.arange(n) // 3)  # spread along the spare direction only
     within = np.linalg.norm(ClassMoments().update(h, y).within)
-    bound = np.sqrt((1 + 1 / n) * CoCoLoss(3)(h, y).item())
+    bound = np.sqrt((1 + 1 / n) * CoCoLoss(3, normalize=False)(h, y).item())
     assert within == pytest.approx(bound / np.sqrt(2), rel=0.01)  # P and N D are equal here
 
 
@@ -88,7 +88,7 @@ def test_the_dispersity_vanishes_with_coco():
         h = corners + noise * u
         widths.append(dispersity(h, y))
         # |Sigma_B| is 1 / sqrt(C - 1) on the simplex and, to first order, near it.
-        bounds.append(np.sqrt(2 * (1 + 1 / 30) * CoCoLoss(3)(h, y).item()))
+        bounds.append(np.sqrt(2 * (1 + 1 / 30) * CoCoLoss(3, normalize=False)(h, y).item()))
     assert widths[0] > widths[1] > widths[2]
     assert all(width < bound for width, bound in zip(widths, bounds, strict=True))
     assert widths[2] < 1e-5

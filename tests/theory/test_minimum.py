@@ -31,7 +31,7 @@ def class_means(h, y):
 @pytest.mark.parametrize("counts", [[4, 4], [2, 9], [4, 4, 4], [2, 3, 6], [4] * 5, [2, 2, 3, 3, 6]])
 def test_neural_collapse_is_complete_where_the_loss_vanishes_without_spare_dimensions(counts):
     n_classes, y = len(counts), labels_of(counts)
-    loss = CoCoLoss(n_classes)
+    loss = CoCoLoss(n_classes, normalize=False)
     h = minimise(lambda x: loss(x, y), unit_start(len(y), n_classes - 1, seed=0))
     assert loss(h, y) < 1e-16
     result = neural_collapse(h, y, weights=3 * class_means(h, y))
@@ -42,7 +42,7 @@ def test_neural_collapse_is_complete_where_the_loss_vanishes_without_spare_dimen
 @pytest.mark.parametrize("counts", [[4, 4], [2, 9], [2, 3, 6], [2, 2, 3, 3, 6]])
 def test_neural_collapse_is_approached_slowly_with_spare_dimensions(counts):
     n_classes, y = len(counts), labels_of(counts)
-    loss = CoCoLoss(n_classes)
+    loss = CoCoLoss(n_classes, normalize=False)
     h = minimise(lambda x: loss(x, y), unit_start(len(y), n_classes + 2, seed=0))
     assert 1e-16 < loss(h, y) < 1e-5  # the same optimiser and steps as above
     result = neural_collapse(h, y, weights=class_means(h, y))
@@ -86,7 +86,7 @@ def test_the_induced_kernel_is_positive_semi_definite():
 @pytest.mark.parametrize("merged", [[0, 0, 0], [0, 0, 1]], ids=["all at zero", "two merged"])
 def test_zero_and_merged_classes_are_strict_saddles_of_balanced_batches(merged):
     y = labels_of([3, 3, 3])
-    loss = CoCoLoss(3)
+    loss = CoCoLoss(3, normalize=False)
     if merged == [0, 0, 0]:
         h = torch.zeros(9, 3, dtype=torch.float64)
     else:
@@ -103,7 +103,7 @@ def merged_minority():
     """Two classes of one sample each, beside a class of thirty: the two have merged."""
     y = labels_of([1, 1, 30])
     places = torch.tensor([[0.5, 0.8], [0.5, 0.8], [-1.0, 0.0]], dtype=torch.float64)
-    loss = CoCoLoss(3)
+    loss = CoCoLoss(3, normalize=False)
     return loss, minimise(lambda x: loss(x, y), places[y]), y
 
 
@@ -123,7 +123,7 @@ def test_rare_classes_can_merge_for_good_without_a_spare_dimension(merged_minori
 def test_merging_becomes_stable_when_the_large_class_is_five_times_the_small_ones(n, ratio, stable):
     y = labels_of([n, n, ratio * n])
     places = torch.tensor([[0.5, 0.8], [0.5, 0.8], [-1.0, 0.0]], dtype=torch.float64)
-    loss = CoCoLoss(3)
+    loss = CoCoLoss(3, normalize=False)
     h = minimise(lambda x: loss(x, y), places[y])
     torch.testing.assert_close(h[0], h[n])
     assert loss.value_and_grad(h, y)[1].norm() < 1e-6
@@ -140,7 +140,7 @@ def test_the_pair_sum_alone_has_no_such_minimum(merged_minority):
 
 def test_balancing_makes_it_rarer_and_does_not_remove_it(merged_minority):
     plain, h, y = merged_minority
-    balanced = BalancedCoCoLoss([1 / 32, 1 / 32, 30 / 32])
+    balanced = BalancedCoCoLoss([1 / 32, 1 / 32, 30 / 32], normalize=False)
     stuck = minimise(lambda x: balanced(x, y), h)
     rotation, *others = smallest_eigenvalues(balanced, stuck, y)
     assert balanced(stuck, y) > 0.04
@@ -167,8 +167,8 @@ def test_off_span_curvature_is_the_residual_matrix():
     y = labels_of([2, 3, 4])
     h = torch.randn(9, 2, generator=generator, dtype=torch.float64)
     flat = torch.cat([h, torch.zeros(9, 1, dtype=torch.float64)], dim=1)
-    hessian = torch.autograd.functional.hessian(lambda x: CoCoLoss(3)(x, y), flat)
+    hessian = torch.autograd.functional.hessian(lambda x: CoCoLoss(3, normalize=False)(x, y), flat)
     residual = h @ h.T - torch.tensor(similarity("simplex", 3))[y][:, y]
     R = residual / (9 * 10) + residual.diagonal().diag() / 10
     torch.testing.assert_close(hessian[:, 2, :, 2], 4 * R)
-    torch.testing.assert_close(CoCoLoss(3).value_and_grad(h, y)[1], 4 * R @ h)
+    torch.testing.assert_close(CoCoLoss(3, normalize=False).value_and_grad(h, y)[1], 4 * R @ h)

@@ -26,7 +26,7 @@ def similarity(kind: str, n_classes: int, embedding_dim: int | None = None) -> N
 
     Parameters
     ----------
-    kind : {"simplex", "welch", "orthoplex", "packing"}
+    kind : {"simplex", "welch", "orthoplex", "packing", "ordinal", "ordinal-simplex"}
         - ``"simplex"``: -1/(C-1) between classes, the widest angle that all pairs can share.
           Needs q >= C-1.
         - ``"welch"``: sqrt((C-q) / (q (C-1))) between classes, as the paper prints it for
@@ -34,6 +34,10 @@ def similarity(kind: str, n_classes: int, embedding_dim: int | None = None) -> N
         - ``"orthoplex"``: 0 between classes, whatever their number. Needs q >= C to be reached.
         - ``"packing"``: inner products of C well-spread unit vectors of R^q. Exists for every
           q >= 2, and is the simplex where that fits.
+        - ``"ordinal"``: 1 - 2|a-b|/(C-1) between levels a and b of an order: neighbours are
+          alike, the ends opposite. Needs q >= C-1.
+        - ``"ordinal-simplex"``: the mean of "ordinal" and "simplex". Needs q >= C, which is its
+          rank unless C is 2.
     n_classes : int
         Number of classes C, at least 2.
     embedding_dim : int, optional
@@ -65,6 +69,10 @@ def similarity(kind: str, n_classes: int, embedding_dim: int | None = None) -> N
            [-0.5, -0.5,  1. ]])
     >>> round(float(similarity("packing", 12, embedding_dim=3)[0].min()), 6)  # icosahedron
     -1.0
+    >>> similarity("ordinal", 3)
+    array([[ 1.,  0., -1.],
+           [ 0.,  1.,  0.],
+           [-1.,  0.,  1.]])
     """
     check_option(kind, "similarity", SIMILARITIES)
     n_classes = check_n_classes(n_classes)
@@ -73,7 +81,9 @@ def similarity(kind: str, n_classes: int, embedding_dim: int | None = None) -> N
     return SIMILARITIES[kind](n_classes, embedding_dim)
 
 
-def target_points(kind: str | ArrayLike, n_classes: int) -> NDArray[np.float64]:
+def target_points(
+    kind: str | ArrayLike, n_classes: int, embedding_dim: int | None = None
+) -> NDArray[np.float64]:
     """Return a point for each class whose inner products are the target similarities.
 
     Parameters
@@ -82,11 +92,13 @@ def target_points(kind: str | ArrayLike, n_classes: int) -> NDArray[np.float64]:
         A name that :func:`similarity` knows and that needs no dimension, or a matrix G.
     n_classes : int
         Number of classes C, at least 2.
+    embedding_dim : int, optional
+        Dimensions q of the points, at least the rank of G, which is the default.
 
     Returns
     -------
-    ndarray of shape (n_classes, rank of G)
-        V with V V^T = G. The simplex has C - 1 dimensions.
+    ndarray of shape (n_classes, embedding_dim)
+        V with V V^T = G. The simplex has C - 1 dimensions; further ones are zero.
 
     Raises
     ------
@@ -104,7 +116,14 @@ def target_points(kind: str | ArrayLike, n_classes: int) -> NDArray[np.float64]:
         G = validate_similarity(kind, n_classes)
     values, vectors = np.linalg.eigh(G)
     spans = values > TOLERANCE * values[-1]
-    return np.asarray(vectors[:, spans] * np.sqrt(values[spans]))
+    points = vectors[:, spans] * np.sqrt(values[spans])
+    spare = 0 if embedding_dim is None else embedding_dim - points.shape[1]
+    if spare < 0:
+        raise GeometryError(
+            f"the target points of {n_classes} classes span {points.shape[1]} dimensions, but "
+            f"embedding_dim is {embedding_dim}"
+        )
+    return np.pad(points, ((0, 0), (0, spare)))
 
 
 def _simplex(n_classes: int, embedding_dim: int | None) -> NDArray[np.float64]:
@@ -156,11 +175,37 @@ def _packing(n_classes: int, embedding_dim: int | None) -> NDArray[np.float64]:
     return gram
 
 
+def _ordinal(n_classes: int, embedding_dim: int | None) -> NDArray[np.float64]:
+    # The Gram matrix of thermometers: level a is a signs + and C-1-a signs -, over sqrt(C-1). So it
+    # is positive semi-definite for every C, and neighbours differ in one dimension each: rank C-1.
+    _check_room_for_levels(n_classes, embedding_dim, n_classes - 1)
+    level = np.arange(n_classes)
+    return 1 - 2 * np.abs(np.subtract.outer(level, level)) / (n_classes - 1)
+
+
+def _ordinal_simplex(n_classes: int, embedding_dim: int | None) -> NDArray[np.float64]:
+    # The ends sum to zero in the one, all classes in the other: rank C, unless these are all.
+    _check_room_for_levels(n_classes, embedding_dim, n_classes if n_classes > 2 else 1)
+    simplex = _equiangular(n_classes, -1 / (n_classes - 1))
+    return (_ordinal(n_classes, None) + simplex) / 2
+
+
+def _check_room_for_levels(n_classes: int, embedding_dim: int | None, rank: int) -> None:
+    if embedding_dim is not None and embedding_dim < rank:
+        raise GeometryError(
+            f"the target similarity of {n_classes} ordered levels has rank {rank}, but "
+            f"embedding_dim is {embedding_dim}; use more dimensions, or a matrix of lower rank "
+            f"such as that of points on a half circle"
+        )
+
+
 SIMILARITIES: dict[str, Callable[[int, int | None], NDArray[np.float64]]] = {
     "simplex": _simplex,
     "welch": _welch,
     "orthoplex": _orthoplex,
     "packing": _packing,
+    "ordinal": _ordinal,
+    "ordinal-simplex": _ordinal_simplex,
 }
 
 

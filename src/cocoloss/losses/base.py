@@ -7,7 +7,7 @@ because on a GPU every look waits for all that was asked of it before.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
-from typing import Any, NamedTuple, ParamSpec, TypedDict, TypeVar
+from typing import Any, NamedTuple, NoReturn, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 import torch
@@ -25,6 +25,9 @@ INTEGERS = (
     *(torch.uint64, torch.uint32, torch.uint16, torch.uint8),
 )
 
+SUM_TOLERANCE = 1e-3  # of probabilities: room for a softmax in half precision
+SHOWN = 6  # numbers of a row that a message shows
+
 Labels = Tensor | ArrayLike | Sequence[int]
 
 P = ParamSpec("P")
@@ -32,10 +35,13 @@ R = TypeVar("R")
 
 
 class Batch(NamedTuple):
-    """A checked batch. K is the number of models: 1 if the embeddings came without that axis."""
+    """A checked batch. K is the number of models: 1 if the embeddings came without that axis.
+
+    A loss may ask for such a batch as it came, (n, q), (n,) and (n,).
+    """
 
     embeddings: Tensor  # (K, n, q) in float32 or float64
-    labels: Tensor  # (K, n) int64
+    labels: Tensor  # (K, n) int64; soft labels (K, n, C) or points (K, n, p), floating-point
     weight: Tensor | None  # (K, n) in the dtype of the embeddings
 
 
@@ -76,16 +82,18 @@ class EmbeddingLoss(nn.Module, ABC):
 
     embedding_dim: int | None = None  # columns that the embeddings must have, if that is fixed
 
+    n_classes: Any  # int; None where targets are no classes
+
     def __init__(
         self,
-        n_classes: int,
+        n_classes: int | None,
         *,
         reduction: str = "mean",
         process_group: Any = None,
         validate: bool = True,
     ) -> None:
         super().__init__()
-        self.n_classes = check_n_classes(n_classes)
+        self.n_classes = None if n_classes is None else check_n_classes(n_classes)
         self.reduction = check_option(reduction, "reduction", REDUCTIONS)
         is_group = distributed.is_available() and isinstance(
             process_group, distributed.ProcessGroup
@@ -151,7 +159,8 @@ class EmbeddingLoss(nn.Module, ABC):
 
     def extra_repr(self) -> str:
         """Say what ``print(loss)`` shows."""
-        return f"n_classes={self.n_classes}, reduction={self.reduction!r}"
+        what = "targets='points'" if self.n_classes is None else f"n_classes={self.n_classes}"
+        return f"{what}, reduction={self.reduction!r}"
 
     def resolved_group(self) -> Any:
         """Return the process group, or None if the loss is local."""
@@ -179,11 +188,16 @@ class EmbeddingLoss(nn.Module, ABC):
         embeddings get all digits and ``loss.to(...)`` has nothing to move.
         """
         key = (name, like.dtype, like.device)
-        if key not in self._constants:
+        tensor = self._constants.get(key)
+        if tensor is None:
             with torch.inference_mode(mode=False):  # it will meet batches that need gradients
                 tensor = torch.tensor(make(), dtype=like.dtype, device=like.device)
             self._constants[key] = tensor
-        return self._constants[key]
+        return tensor
+
+    def read_targets(self, labels: Labels) -> Tensor:
+        """Return what came with the embeddings as a tensor: of labels the integers."""
+        return read_labels(labels, self.n_classes)
 
     def check_batch(
         self,
@@ -192,24 +206,31 @@ class EmbeddingLoss(nn.Module, ABC):
         sample_weight: Tensor | None,
         *,
         validate: bool | None = None,
+        model_axis: bool = True,
     ) -> Batch:
         """Return the batch in the form that the formulas take, or say what does not fit.
 
         ``validate`` is whether the values are looked at, by default what the loss was made with.
+        With ``model_axis=False`` a batch that came without that axis stays without it.
         """
         h = _check_embeddings(embeddings, self.embedding_dim)
-        y = read_labels(labels, self.n_classes)
+        if model_axis and h.dim() == 2:
+            h = h.unsqueeze(0)
+        y = self.read_targets(labels)
         w = None if sample_weight is None else read_weight(sample_weight, h.dtype)
         if self.validate if validate is None else validate:
             check_values(y, w, self.n_classes, came=sample_weight)
-        shape = h.shape[:-1]  # (K, n)
-        y = _fit(y.to(h.device), shape, "labels")
+        shape = h.shape[:-1]  # (K, n), or (n,)
+        if y.is_floating_point():
+            y = _fit_coordinates(y.to(h.device), shape, self.n_classes)
+        else:
+            y = _fit(y.to(h.device), shape, "labels")
         return Batch(h, y, None if w is None else _fit(w.to(h.device), shape, "sample_weight"))
 
 
 def drop_model_axis(value: Tensor, embeddings: Tensor) -> Tensor:
     """Return a value per model as the caller expects it: (K,), or () if there was no such axis."""
-    return value[0] if embeddings.dim() == 2 else value
+    return value[0] if embeddings.dim() == 2 and value.dim() else value
 
 
 def world_size(group: Any) -> int:
@@ -237,7 +258,7 @@ def out_of_graph(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _check_embeddings(embeddings: Tensor, embedding_dim: int | None) -> Tensor:
-    """Return embeddings as (K, n, q), in float32 at least: half precision only stores."""
+    """Return embeddings in float32 at least: half precision only stores."""
     if not isinstance(embeddings, Tensor):
         raise CoCoError(
             f"embeddings must be a torch tensor, not {type(embeddings).__name__}; "
@@ -260,8 +281,6 @@ def _check_embeddings(embeddings: Tensor, embedding_dim: int | None) -> Tensor:
     if q == 0 or (embedding_dim is not None and q != embedding_dim):
         expected = "at least 1" if embedding_dim is None else str(embedding_dim)
         raise CoCoError(f"embedding_dim must be {expected}, but the embeddings have {q} columns")
-    if embeddings.dim() == 2:
-        embeddings = embeddings.unsqueeze(0)
     return embeddings.float() if embeddings.dtype in HALF else embeddings
 
 
@@ -276,6 +295,33 @@ def read_labels(labels: Labels, n_classes: int) -> Tensor:
     return y.long()
 
 
+def read_soft_labels(labels: Tensor, n_classes: int) -> Tensor:
+    """Return probabilities of classes, (n, C) or (K, n, C), or say why they are none."""
+    if labels.requires_grad:
+        raise CoCoError("soft labels are constants here, but require a gradient; detach them")
+    if labels.shape[-1] != n_classes:
+        raise CoCoError(
+            f"labels must be integers from 0 to {n_classes - 1}, or soft: probabilities of shape "
+            f"(n_samples, {n_classes}), not {labels.dtype} of shape {tuple(labels.shape)}"
+        )
+    return labels.float() if labels.dtype in HALF else labels
+
+
+def read_points(points: Labels) -> Tensor:
+    """Return target points, (n, p) or (K, n, p), or say why they are none."""
+    v = as_tensor(points, "target points")
+    if v.requires_grad:
+        raise CoCoError("target points are constants here, but require a gradient; detach them")
+    if v.is_complex() or v.dtype == torch.bool:
+        raise CoCoError(f"target points must be real numbers, not {v.dtype}")
+    if v.dim() not in (2, 3) or v.shape[-1] == 0:
+        raise CoCoError(
+            f"target points must have shape (n_samples, n_coordinates), but have shape "
+            f"{tuple(v.shape)}; numbers are points of one coordinate: y[:, None]"
+        )
+    return v if v.dtype in (torch.float32, torch.float64) else v.double()
+
+
 def read_weight(weight: Tensor, dtype: torch.dtype) -> Tensor:
     """Return sample weights in the dtype of the embeddings, or say why they are no constants."""
     w = as_tensor(weight, "sample_weight")
@@ -286,13 +332,17 @@ def read_weight(weight: Tensor, dtype: torch.dtype) -> Tensor:
     return w.to(dtype)
 
 
-def check_values(y: Tensor, w: Tensor | None, n_classes: int, *, came: object) -> None:
+def check_values(y: Tensor, w: Tensor | None, n_classes: int | None, *, came: object) -> None:
     """Refuse labels that are no classes and weights that are negative or not finite.
 
     One look at the smallest and the largest of both; what exactly is wrong is found out afterwards.
     """
     if not y.numel():
         return
+    if y.is_floating_point():
+        _check_coordinates(y, w, n_classes, came=came)
+        return
+    assert n_classes is not None
     extremes = torch.aminmax(y)
     if w is None or not w.numel():
         low, high = _numbers(*extremes)
@@ -308,14 +358,51 @@ def check_values(y: Tensor, w: Tensor | None, n_classes: int, *, came: object) -
         )
     if not (lightest >= 0 and heaviest < float("inf")):
         assert w is not None
-        place = torch.nonzero(~((w >= 0) & w.isfinite()))[0].tolist()  # (i,), or (k, i) of model k
-        value = as_tensor(came, "sample_weight")[tuple(place)].item()
-        too_large = f", which is too large for {w.dtype}" if 0 <= value < float("inf") else ""
+        _refuse_weight(w, came)
+
+
+def _check_coordinates(y: Tensor, w: Tensor | None, n_classes: int | None, *, came: object) -> None:
+    """Do the same for points, which must be finite, and for soft labels: probabilities."""
+    totals = y if n_classes is None else y.sum(-1)
+    extremes = [*torch.aminmax(y), *torch.aminmax(totals)]
+    if w is not None and w.numel():
+        extremes += torch.aminmax(w)
+    low, high, least, most, *of_weight = _numbers(*(extreme.double() for extreme in extremes))
+    if n_classes is None:
+        if not (low > -float("inf") and high < float("inf")):
+            *model, row, _ = torch.nonzero(~y.isfinite())[0].tolist()
+            raise CoCoError(
+                f"target points must be finite, but row {row}{_of_model(model)} has "
+                f"{y[(*model, row)].tolist()[:SHOWN]}; fill or leave out rows without a target"
+            )
+    elif not (low >= 0 and abs(least - 1) < SUM_TOLERANCE and abs(most - 1) < SUM_TOLERANCE):
+        wrong = ~((y >= 0).all(-1) & ((totals - 1).abs() < SUM_TOLERANCE))  # NaN is wrong, too
+        *model, row = torch.nonzero(wrong)[0].tolist()
+        place = (*model, row)
         raise CoCoError(
-            f"sample_weight must be finite and not negative, but row {place[-1]} has {value}"
-            + too_large
-            + (f" in model {place[0]}" if len(place) > 1 and len(w) > 1 else "")
+            f"soft labels must be probabilities, not negative and with a sum of 1 in each row, but "
+            f"row {row}{_of_model(model)} has {y[place].tolist()[:SHOWN]} with sum "
+            f"{totals[place].item():.6g}; divide counts by their sum, use softmax for logits, and "
+            f"CoCoLoss(targets='points') for anything else"
         )
+    if of_weight and not (of_weight[0] >= 0 and of_weight[1] < float("inf")):
+        assert w is not None
+        _refuse_weight(w, came)
+
+
+def _of_model(model: list[int]) -> str:
+    return f" of model {model[0]}" if model else ""
+
+
+def _refuse_weight(w: Tensor, came: object) -> NoReturn:
+    place = torch.nonzero(~((w >= 0) & w.isfinite()))[0].tolist()  # (i,), or (k, i) of model k
+    value = as_tensor(came, "sample_weight")[tuple(place)].item()
+    too_large = f", which is too large for {w.dtype}" if 0 <= value < float("inf") else ""
+    raise CoCoError(
+        f"sample_weight must be finite and not negative, but row {place[-1]} has {value}"
+        + too_large
+        + (f" in model {place[0]}" if len(place) > 1 and len(w) > 1 else "")
+    )
 
 
 def _numbers(*scalars: Tensor) -> list[float]:
@@ -364,14 +451,32 @@ def check_class_order(values: object, name: str) -> None:
 
 
 def _fit(values: Tensor, shape: torch.Size, name: str) -> Tensor:
-    """Return per-sample values as (K, n)."""
-    if values.shape == shape[1:]:
-        values = values.unsqueeze(0)
-        return values if shape[0] == 1 else values.expand(shape)
-    if values.shape != shape:
-        raise CoCoError(
-            f"{name} must have one value per sample, shape {tuple(shape[1:])}"
-            + (f" or {tuple(shape)}" if shape[0] != 1 else "")
-            + f", but has shape {tuple(values.shape)}"
-        )
-    return values
+    """Return per-sample values as (K, n), or (n,) if that is the shape of the batch."""
+    if values.shape == shape:
+        return values
+    if values.shape == shape[-1:]:  # which the models share
+        return values.expand(shape)
+    if values.shape == (1, *shape):
+        return values[0]
+    raise CoCoError(
+        f"{name} must have one value per sample, shape {tuple(shape[-1:])}"
+        + (f" or {tuple(shape)}" if shape[:-1].numel() != 1 else "")
+        + f", but has shape {tuple(values.shape)}"
+    )
+
+
+def _fit_coordinates(values: Tensor, shape: torch.Size, n_classes: int | None) -> Tensor:
+    """Return soft labels or points as (K, n, p), or (n, p) if the batch has no model axis."""
+    if values.shape[:-1] == shape:
+        return values
+    if values.shape[:-1] == shape[-1:]:  # which the models share
+        return values.expand(*shape, -1)
+    if values.shape[:-1] == (1, *shape):
+        return values[0]
+    name, last = ("target points", "p") if n_classes is None else ("soft labels", str(n_classes))
+    n = shape[-1]
+    raise CoCoError(
+        f"{name} must have one row per sample, shape ({n}, {last})"
+        + (f" or ({shape[0]}, {n}, {last})" if shape[:-1].numel() != 1 else "")
+        + f", but have shape {tuple(values.shape)}"
+    )

@@ -15,11 +15,11 @@ from cocoloss._checks import check_integer
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses import moments
 from cocoloss.losses.base import (
+    HALF,
     Batch,
     Labels,
     as_tensor,
     check_values,
-    read_labels,
     read_weight,
     world_size,
 )
@@ -56,7 +56,7 @@ def backward_in_chunks(
     inputs : Tensor
         Rows of the batch; anything that can be sliced, such as a memory map that gives tensors.
     labels : integer Tensor of shape (n,)
-        Classes, 0 to C - 1.
+        Classes, 0 to C - 1; or, for the CoCo losses, soft labels (n, C) or points (n, p).
     chunk_size : int
         Rows that go through the network at once.
     sample_weight : Tensor of shape (n,), optional
@@ -93,17 +93,17 @@ def backward_in_chunks(
         raise CoCoError("gradients are switched off; leave torch.no_grad or inference_mode first")
     chunk_size = check_integer(chunk_size, "chunk_size", minimum=1)
     _refuse_batch_norm(network)
-    y = read_labels(labels, loss.n_classes)
+    y = loss.read_targets(labels)
     inputs = _check_inputs(inputs, y)
     weight = None
     if sample_weight is not None:
         sample_weight = as_tensor(sample_weight, "sample_weight")
         double = any(tensor.dtype == torch.float64 for tensor in _tensors(network, inputs))
         weight = read_weight(sample_weight, torch.float64 if double else torch.float32)
-        if weight.shape != y.shape:
+        if weight.shape != y.shape[:1]:
             raise CoCoError(
-                f"sample_weight must have one value per sample, shape {tuple(y.shape)}, but has "
-                f"shape {tuple(weight.shape)}"
+                f"sample_weight must have one value per sample, shape {tuple(y.shape[:1])}, but "
+                f"has shape {tuple(weight.shape)}"
             )
     if loss.validate:  # all of it, before the first gradient is written
         check_values(y, weight, loss.n_classes, came=sample_weight)
@@ -148,7 +148,8 @@ def _backward_coupled(
         gradient = loss.gradient_given(summary, batch_of(chunk, embeddings.detach()))
         # Half precision comes last: the scale must meet the gradient in float32.
         embeddings.backward(gradient.mul_(scale).view(embeddings.shape).to(embeddings.dtype))
-    return loss.value_of(summary)[0]
+    value = loss.value_of(summary)[0]
+    return value.float() if embeddings.dtype in (*HALF, torch.float32) else value
 
 
 def _backward_samplewise(
@@ -235,8 +236,11 @@ def _tensors(network: nn.Module, inputs: object) -> list[Tensor]:
 
 
 def _check_inputs(inputs: object, y: Tensor) -> Any:
-    if y.dim() != 1:
-        raise CoCoError("labels must have shape (n_samples,), one for each row of the inputs")
+    if y.dim() != (2 if y.is_floating_point() else 1):
+        raise CoCoError(
+            "labels must have shape (n_samples,), or (n_samples, n_classes) if they are soft, and "
+            "points (n_samples, n_coordinates): one for each row of the inputs"
+        )
     if isinstance(inputs, np.ndarray):
         inputs = torch.as_tensor(inputs)
     if not hasattr(inputs, "__getitem__") or (isinstance(inputs, Tensor) and inputs.dim() == 0):

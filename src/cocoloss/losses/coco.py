@@ -18,12 +18,19 @@ from cocoloss.losses.base import (
     EmbeddingLoss,
     Labels,
     LossOptions,
+    as_tensor,
     check_class_order,
     drop_model_axis,
     out_of_graph,
+    read_labels,
+    read_points,
+    read_soft_labels,
     world_size,
 )
-from cocoloss.losses.moments import Components, Moments, gram_is_cheaper, pairwise_value_and_grad
+from cocoloss.losses.moments import Components, Moments, Rows, gram_is_cheaper
+from cocoloss.losses.points import PointRows, SoftRows, in_full
+
+TARGETS = ("classes", "points")
 
 
 class CoCoLoss(EmbeddingLoss):
@@ -32,13 +39,20 @@ class CoCoLoss(EmbeddingLoss):
     .. math:: \frac{2}{N(N+1)} \sum_{i<j} (\langle h_i, h_j\rangle - g_{y_i y_j})^2
               + \frac{1}{N} \sum_i (\langle h_i, h_i\rangle - g_{y_i y_i})^2
 
-    which is equation (coco-loss) of the paper. It is computed exactly at a cost that is linear in
-    the batch size: see docs/theory.md.
+    of embeddings divided by their norm, :math:`h_i = x_i / |x_i|`. It is computed exactly at a cost
+    that is linear in the batch size: see docs/theory.md. With ``normalize=False``, where
+    :math:`h_i = x_i`, it is equation (coco-loss) of the paper.
 
     Parameters
     ----------
     n_classes : int
-        Number of classes C; labels are 0, ..., C - 1. A batch may lack some of them.
+        Number of classes C; labels are 0, ..., C - 1, or soft: probabilities of shape (n, C), whose
+        loss is the expected one under labels drawn from them. A batch may lack some classes. For
+        points it is left out.
+    targets : {"classes", "points"}
+        What comes with the embeddings. "classes": labels. "points": any target points v, of shape
+        (n, p), with :math:`\langle v_i, v_j\rangle` in place of :math:`g_{y_i y_j}`; with
+        ``normalize=False`` unless they have norm one.
     similarity : {"simplex", "welch", "orthoplex", "packing"} or array of shape (C, C)
         Target similarity of each pair of classes. "simplex" is the paper's: 1 within a class and
         -1/(C-1) between classes, for embeddings of at least C - 1 dimensions; "packing" spreads
@@ -47,13 +61,16 @@ class CoCoLoss(EmbeddingLoss):
     priors : array of shape (C,), optional
         Share of each class in the training data. If given, the classes are balanced: a pair
         weighs :math:`(\pi_i \pi_j)^{-1/2}`, as in equation (balanced-coco-loss).
-    normalize : bool, default=False
-        Whether embeddings are divided by their norm first; gradients go through the division. False
-        is the paper's form, in which a network has to learn the norm: slow, and wrong from a usual
-        initialisation. A row of zeros has no direction, and no gradient.
+    normalize : bool, default=True
+        Whether embeddings are divided by their norm first; gradients go through the division. A row
+        of zeros has no direction, and no gradient. False is the paper's form, in which a network
+        has to learn the norm: slow, and often wrong from a usual initialisation. Use it to repeat
+        the paper, for a similarity whose diagonal is not one, for a single dimension, if the
+        network divides by the norm itself, or with ``norm_weight=0``, to read posteriors.
     norm_weight : float, default=1.0
         What the second sum weighs: 1 is the paper's, and 0 leaves the pairs, whose minimiser is the
-        conditional mean of the target points (docs/theory.md, section 8).
+        conditional mean of the target points (docs/theory.md, section 8). Where norms are divided
+        out the second sum is zero, whatever it weighs.
     **options
         ``reduction``, ``process_group`` and ``validate`` of :class:`EmbeddingLoss`. "mean" is the
         normalisation above; with ``priors``, "sum" is the balanced loss as printed.
@@ -65,22 +82,39 @@ class CoCoLoss(EmbeddingLoss):
     >>> loss = CoCoLoss(n_classes=3)
     >>> corners = torch.tensor([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]])
     >>> labels = torch.tensor([0, 1, 2, 1])
-    >>> loss(corners[labels], labels) < 1e-12  # zero on the simplex
+    >>> loss(5 * corners[labels], labels) < 1e-12  # zero on the simplex, whatever the norms
     tensor(True)
-    >>> CoCoLoss(n_classes=3, normalize=True)(5 * corners[labels], labels) < 1e-12
+    >>> paper = CoCoLoss(n_classes=3, normalize=False)  # in which norms must be one
+    >>> paper(corners[labels], labels) < 1e-12 < paper(5 * corners[labels], labels)
+    tensor(True)
+    >>> points = CoCoLoss(targets="points")  # the same, from the points themselves
+    >>> points(5 * corners[labels], corners[labels]) < 1e-12
     tensor(True)
     """
 
     def __init__(
         self,
-        n_classes: int,
+        n_classes: int | None = None,
         *,
+        targets: str = "classes",
         similarity: str | ArrayLike | Tensor = "simplex",
         priors: ArrayLike | Tensor | None = None,
-        normalize: bool = False,
+        normalize: bool = True,
         norm_weight: float = 1.0,
         **options: Unpack[LossOptions],
     ) -> None:
+        self.targets = check_option(targets, "targets", TARGETS)
+        if self.targets == "points":
+            if n_classes is not None or priors is not None or not _is_simplex(similarity):
+                raise CoCoError(
+                    "target points come with each call, so that n_classes, similarity and priors "
+                    "have no meaning for targets='points'; leave them out"
+                )
+        elif n_classes is None:
+            raise CoCoError(
+                "n_classes is missing: CoCoLoss(n_classes=10) takes labels from 0 to 9, and "
+                "CoCoLoss(targets='points') takes target points"
+            )
         super().__init__(n_classes, **options)
         self.similarity: str | NDArray[np.float64]
         if isinstance(similarity, str):
@@ -96,8 +130,8 @@ class CoCoLoss(EmbeddingLoss):
         lengths = 1.0 if isinstance(self.similarity, str) else self.similarity.diagonal()
         if self.normalize and not np.allclose(lengths, 1):
             raise CoCoError(
-                "normalize=True gives every embedding a norm of one, but the diagonal of the "
-                "similarity asks for others; use normalize=False, or a diagonal of ones"
+                "embeddings are divided by their norm, but the diagonal of the similarity asks for "
+                "norms that are not one; use normalize=False, or a diagonal of ones"
             )
 
     @out_of_graph
@@ -112,13 +146,39 @@ class CoCoLoss(EmbeddingLoss):
         return value
 
     def evaluate(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return values and gradients; see :meth:`EmbeddingLoss.evaluate`."""
-        K, n, q = batch.embeddings.shape
-        if self.process_group is None and n > 0 and gram_is_cheaper(K, n, q, self.n_classes):
-            value, gradient = pairwise_value_and_grad(*self._weigh(batch), *self._factors(n))
-            return value, self._through_the_norm(gradient, batch.embeddings)
-        summary = self.reduce_over_ranks(self.summarise(batch))
-        return self.value_of(summary), self.gradient_given(summary, batch)
+        """Return values and gradients; see :meth:`EmbeddingLoss.evaluate`.
+
+        A batch of one model may come without its model axis; the answer then has none either.
+        """
+        if batch.labels.is_floating_point():  # points or soft labels
+            if batch.embeddings.dim() == 2:
+                value, gradient = self.evaluate(
+                    Batch(*(None if x is None else x[None] for x in batch))  # type: ignore[arg-type]
+                )
+                return value[0], gradient[0]
+            rows = self._rows(batch)
+            summary = self.reduce_over_ranks(moments.batch_moments(rows))
+            gradient = moments.gradient(rows, summary, *self._factors(summary.count))
+            return self.value_of(summary).to(batch.embeddings), gradient.to(batch.embeddings)
+        K = len(batch.embeddings) if batch.embeddings.dim() == 3 else 1
+        n, q = batch.embeddings.shape[-2:]
+        alone = self.process_group is None and n > 0
+        assert self.n_classes is not None
+        by_gram = alone and gram_is_cheaper(K, n, q, self.n_classes)
+        if batch.embeddings.dim() == 2:
+            h, y, w = batch
+            weighted = w is not None or self.priors is not None
+            if alone and moments.few_steps_suffice(n, weighted=weighted, by_gram=by_gram):
+                return moments.in_few_steps(self._rows(batch), *self._factors(n), by_gram=by_gram)
+            stack = Batch(h[None], y[None], None if w is None else w[None])
+            value, gradient = self.evaluate(stack)
+            return value[0], gradient[0]
+        rows = self._rows(batch)
+        if by_gram:
+            return moments.pairwise_value_and_grad(rows, *self._factors(n))
+        summary = self.reduce_over_ranks(moments.batch_moments(rows))
+        gradient = moments.gradient(rows, summary, *self._factors(summary.count))
+        return self.value_of(summary), gradient
 
     def components(
         self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None = None
@@ -135,7 +195,17 @@ class CoCoLoss(EmbeddingLoss):
             summary = self.reduce_over_ranks(self.summarise(batch))
             terms = moments.pair_terms(summary, self._targets(summary.means))
             factor, _ = self._factors(summary.count)
-            return Components(*(drop_model_axis(factor * term, embeddings) for term in terms))
+            scaled = ((factor * term).to(batch.embeddings) for term in terms)
+            return Components(*(drop_model_axis(term, embeddings) for term in scaled))
+
+    def read_targets(self, labels: Labels) -> Tensor:
+        """Return labels as integers or probabilities, or points; see :meth:`EmbeddingLoss`."""
+        if self.n_classes is None:
+            return read_points(labels)
+        y = as_tensor(labels, "labels")
+        if y.is_floating_point() and y.dim() >= 2:
+            return read_soft_labels(y, self.n_classes)
+        return read_labels(y, self.n_classes)
 
     def n_terms(self, batch_size: int) -> int:
         """Return the number of ordered pairs, samples with themselves included."""
@@ -145,12 +215,14 @@ class CoCoLoss(EmbeddingLoss):
         """Say what ``print(loss)`` shows."""
         kind = self.similarity if isinstance(self.similarity, str) else "a matrix"
         balanced = "" if self.priors is None else ", balanced"
-        sphere = ", normalize=True" if self.normalize else ""
-        return f"{super().extra_repr()}, similarity={kind!r}{balanced}{sphere}"
+        what = f", similarity={kind!r}{balanced}" if self.targets == "classes" else ""
+        return f"{super().extra_repr()}{what}, normalize={self.normalize}" + (
+            "" if self.norm_weight == 1 else f", norm_weight={self.norm_weight:g}"
+        )
 
     def summarise(self, batch: Batch) -> Moments:
         """Return the moments of this rank's rows: all that value and gradient need to know."""
-        return moments.class_moments(*self._weigh(batch))
+        return moments.batch_moments(self._rows(batch))
 
     def reduce_over_ranks(self, local: Moments) -> Moments:
         """Return the moments of the global batch from those of this rank."""
@@ -163,13 +235,15 @@ class CoCoLoss(EmbeddingLoss):
     def value_of(self, summary: Moments) -> Tensor:
         """Return the loss of the batch that was summarised, (K,)."""
         pair_factor, norm_factor = self._factors(summary.count)
-        terms = moments.pair_terms(summary, self._targets(summary.means))
-        return pair_factor * sum(terms) + norm_factor * summary.diagonal
+        nc2, nc1_between, nc1_within = moments.pair_terms(summary, self._targets(summary.means))
+        pairs = nc2 + nc1_between + nc1_within
+        if summary.surplus is not None:
+            pairs = pairs + summary.surplus
+        return pair_factor * pairs + norm_factor * summary.diagonal
 
     def gradient_given(self, summary: Moments, batch: Batch) -> Tensor:
         """Return the gradient (K, n, q) for some rows of the batch that was summarised."""
-        gradient = moments.gradient(*self._weigh(batch), summary, *self._factors(summary.count))
-        return self._through_the_norm(gradient, batch.embeddings)
+        return moments.gradient(self._rows(batch), summary, *self._factors(summary.count))
 
     def differentiable_gradient(self, batch: Batch) -> Tensor:
         """Return the gradient as a function that autograd can differentiate again."""
@@ -179,46 +253,65 @@ class CoCoLoss(EmbeddingLoss):
                 "build the loss without it for them"
             )
         factors = self._factors(batch.labels.shape[1])
-        gradient = moments.differentiable_gradient(*self._weigh(batch), *factors)
-        return self._through_the_norm(gradient, batch.embeddings)
+        return moments.differentiable_gradient(self._rows(batch), *factors)
 
-    def _through_the_norm(self, gradient: Tensor, embeddings: Tensor) -> Tensor:
-        """Return the gradient by embeddings, given that by what was made of them.
-
-        d(h/|h|): only what is orthogonal to the direction counts, divided by the norm.
-        """
-        if not self.normalize:
-            return gradient
-        directions, inverse_norms = moments.directions(embeddings)
-        along = torch.linalg.vecdot(gradient, directions).unsqueeze(-1)
-        across: Tensor = gradient - along * directions
-        return across * inverse_norms
-
-    def _weigh(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
-        """Return embeddings, labels, weights with those of the classes in them, and G."""
+    def _rows(self, batch: Batch) -> Rows:
+        """Return the batch as the formulas take it: class weights within those of the rows."""
         h, y, w = batch
-        if self.normalize:
-            h, _ = moments.directions(h)
+        if y.is_floating_point():
+            return self._rows_of_coordinates(batch)
         if self.priors is not None:
             class_weight = self.constant("class_weight", self._class_weight, h)[y]
             w = class_weight if w is None else class_weight * w
-        return h, y, w, self._targets(h)
+        make = Rows.on_the_sphere if self.normalize else Rows
+        return make(h, y, w, self._targets(h))
 
-    def _targets(self, like: Tensor) -> Tensor:
-        """Return the target similarities G as a tensor (C, C); checked once per dimension."""
+    def _rows_of_coordinates(self, batch: Batch) -> Rows:
+        """Return points or soft labels as the formulas take them, in float64."""
+        h, y, w = batch
+        h = in_full(h)
+        y, w = y.to(h), None if w is None else w.to(h)
+        norms = None
+        if self.normalize:
+            on_the_sphere = Rows.on_the_sphere(h, y, w, y)
+            h, norms = on_the_sphere.h, on_the_sphere.norms
+        if self.targets == "points":
+            return PointRows(h, y, w, self._targets(h, y.shape[-1]), norms)
+        y = y / y.sum(-1, keepdim=True)  # which is one but for the digits of float32
+        rows = SoftRows(h, y, w, self._targets(h), norms)
+        if self.priors is None:
+            return rows
+        return rows.with_class_weight(self.constant("class_weight", self._class_weight, h))
+
+    def _targets(self, like: Tensor, n_coordinates: int | None = None) -> Tensor:
+        """Return the target similarities G as a tensor (C, C); checked once per dimension.
+
+        Points have their own inner product.
+        """
         q = like.shape[-1]
+        p = like.shape[-2] if n_coordinates is None else n_coordinates  # of moments: (K, p, q)
 
         def make() -> NDArray[np.float64]:
+            if self.normalize and q == 1:
+                raise CoCoError(
+                    "in one dimension an embedding that is divided by its norm is a sign, which "
+                    "has no gradient; give the network two outputs or more, or use normalize=False"
+                )
+            if self.targets == "points":
+                return np.eye(p)
+            assert self.n_classes is not None
             if isinstance(self.similarity, str):
                 return named_similarity(self.similarity, self.n_classes, q)
             return validate_similarity(self.similarity, self.n_classes, q)
 
-        return self.constant(("similarity", q), make, like)
+        key = ("similarity", q) if self.targets == "classes" else ("similarity", q, p)
+        return self.constant(key, make, like)
 
     def _class_weight(self) -> NDArray[np.float64]:
         # NOTE[PAPER]: the balanced loss is printed without normalisation. "sum" is as printed;
         # "mean" scales the weights so that uniform priors give the plain loss exactly.
         assert self.priors is not None
+        assert self.n_classes is not None
         scale = self.n_classes if self.reduction == "mean" else 1
         return np.asarray((scale * self.priors) ** -0.5)
 
@@ -237,6 +330,10 @@ class CoCoLoss(EmbeddingLoss):
         return 1 / (n * (n + 1)), 1 / (n + 1) + more / n
 
 
+def _is_simplex(similarity: object) -> bool:
+    return isinstance(similarity, str) and similarity == "simplex"
+
+
 class _ClosedForm(torch.autograd.Function):
     """Lets autograd use the gradient that is known in closed form, and that comes with the value.
 
@@ -252,14 +349,15 @@ class _ClosedForm(torch.autograd.Function):
         sample_weight: Tensor | None,
     ) -> Tensor:
         """Return the value, and keep the gradient if somebody will ask for it."""
-        batch = loss.check_batch(embeddings, labels, sample_weight)
-        if not ctx.needs_input_grad[0]:
+        wanted = ctx.needs_input_grad[0]
+        batch = loss.check_batch(embeddings, labels, sample_weight, model_axis=not wanted)
+        if not wanted:
             summary = loss.reduce_over_ranks(loss.summarise(batch))
-            return drop_model_axis(loss.value_of(summary), embeddings)
+            return drop_model_axis(loss.value_of(summary).to(batch.embeddings), embeddings)
         value, gradient = loss.evaluate(batch)
         ctx.save_for_backward(embeddings, gradient, batch.labels, batch.weight)
         ctx.loss = loss
-        return drop_model_axis(value, embeddings)
+        return value
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, None, None, None]:
@@ -268,12 +366,13 @@ class _ClosedForm(torch.autograd.Function):
         loss = ctx.loss
         if torch.is_grad_enabled():  # backward(create_graph=True)
             batch = loss.check_batch(embeddings, labels, weight, validate=False)
-            gradient = loss.differentiable_gradient(batch)
-        # DistributedDataParallel divides the summed gradients by the number of ranks.
-        scale = grad_output.reshape(-1, 1, 1) * world_size(loss.resolved_group())
+            gradient = loss.differentiable_gradient(batch).view(embeddings.shape)
+        scale = grad_output[:, None, None] if grad_output.dim() else grad_output
+        if loss.process_group is not None:
+            # DistributedDataParallel divides the summed gradients by the number of ranks.
+            scale = scale * world_size(loss.resolved_group())
         # Half precision comes last: a GradScaler's factor must meet the gradient in float32.
-        scaled = (gradient * scale).view(embeddings.shape)
-        return scaled.to(embeddings.dtype), None, None, None
+        return (gradient * scale).to(embeddings.dtype), None, None, None
 
 
 class BalancedCoCoLoss(CoCoLoss):
@@ -294,8 +393,8 @@ class BalancedCoCoLoss(CoCoLoss):
     >>> import torch
     >>> from cocoloss import BalancedCoCoLoss
     >>> loss = BalancedCoCoLoss(priors=[0.9, 0.1])
-    >>> loss(torch.tensor([[0.5], [-1.0]]), torch.tensor([0, 1]))
-    tensor(0.2951)
+    >>> loss(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 1]))
+    tensor(0.5556)
     """
 
     def __init__(
@@ -303,7 +402,7 @@ class BalancedCoCoLoss(CoCoLoss):
         priors: ArrayLike | Tensor,
         *,
         similarity: str | ArrayLike | Tensor = "simplex",
-        normalize: bool = False,
+        normalize: bool = True,
         norm_weight: float = 1.0,
         **options: Unpack[LossOptions],
     ) -> None:
