@@ -34,7 +34,7 @@ def reference(network, x, mask=None, *, linear_hidden=False):
             a = a * mask
         a = a @ weight + bias
         if layer < len(weights) - 1 and not (linear_hidden and layer == len(weights) - 2):
-            a = a.relu()
+            a = a * torch.sigmoid(a) if network.activation == "silu" else a.relu()
     if network.output == "tanh":
         a = a.tanh()
     if network.normalize:
@@ -59,16 +59,24 @@ def assert_agrees_with_autograd(network, x, *, linear_hidden=False):
 @pytest.mark.parametrize("output", ["identity", "tanh"])
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("linear_hidden", [False, True])
-def test_backward_is_what_autograd_says(n_models, hidden, output, normalize, linear_hidden):
+@pytest.mark.parametrize("activation", ["relu", "silu"])
+def test_backward_is_what_autograd_says(
+    n_models, hidden, output, normalize, linear_hidden, activation
+):
     options = {"output": output, "normalize": normalize, "linear_hidden": linear_hidden}
+    options["activation"] = activation
     network = make(n_models, hidden, **options)
     assert_agrees_with_autograd(network, inputs(n_models), linear_hidden=linear_hidden)
 
 
 @pytest.mark.parametrize("linear_hidden", [False, True])
 @pytest.mark.parametrize("layer", [0, 1, 2, -1])
-def test_backward_is_right_under_dropout_which_is_for_training_only(layer, linear_hidden):
-    network = make(dropout=0.4, dropout_layer=layer, linear_hidden=linear_hidden)
+@pytest.mark.parametrize("activation", ["relu", "silu"])
+def test_backward_is_right_under_dropout_which_is_for_training_only(
+    layer, linear_hidden, activation
+):
+    options = {"linear_hidden": linear_hidden, "activation": activation}
+    network = make(dropout=0.4, dropout_layer=layer, **options)
     x = inputs()
     assert_agrees_with_autograd(network, x, linear_hidden=linear_hidden)
     assert 0.3 < (network._mask == 0).float().mean() < 0.5  # noqa: SLF001

@@ -23,7 +23,7 @@ NO_DIRECTION = math.inf
 
 
 class LockstepMLP:
-    """K multilayer perceptrons with ReLU units, trained side by side.
+    """K multilayer perceptrons, trained side by side.
 
     Parameters
     ----------
@@ -41,7 +41,9 @@ class LockstepMLP:
     normalize : bool
         Whether embeddings are divided by their norm: training on the sphere.
     linear_hidden : bool
-        Whether the last hidden layer has no ReLU: a narrow one, which dies too easily with it.
+        Whether the last hidden layer is linear: a narrow one, whose ReLUs die too easily.
+    activation : {"relu", "silu"}
+        What the units of the other hidden layers do: max(z, 0), or z / (1 + exp(-z)).
     device : str or torch.device
         Where the models live.
 
@@ -63,11 +65,13 @@ class LockstepMLP:
         output: str = "identity",
         normalize: bool = False,
         linear_hidden: bool = False,
+        activation: str = "relu",
         device: str | torch.device = "cpu",
     ) -> None:
         self.layer_sizes = tuple(layer_sizes)
         n_layers = len(self.layer_sizes) - 1
-        self._n_relus = n_layers - 2 if linear_hidden else n_layers - 1  # layers that have it
+        self._n_curved = n_layers - 2 if linear_hidden else n_layers - 1  # layers not linear
+        self.activation = activation
         if not -n_layers <= dropout_layer < n_layers:
             raise CoCoError(
                 f"dropout_layer must be a layer of the network, 0 to {n_layers - 1} (or negative "
@@ -113,6 +117,7 @@ class LockstepMLP:
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """Return embeddings (K, m, q) of inputs (K, m, d); in training, remember the way."""
         inputs = []
+        before = []  # what went into the units of each layer that is not linear
         a = x
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             if training and self.dropout and layer == self.dropout_layer:
@@ -120,8 +125,9 @@ class LockstepMLP:
                 a = a * self._mask
             inputs.append(a)
             a = torch.baddbmm(bias, a, weight)
-            if layer < self._n_relus:
-                a = torch.relu_(a)
+            if layer < self._n_curved:
+                before.append(a)
+                a = nn.functional.silu(a) if self.activation == "silu" else torch.relu_(a)
         if self.output == "tanh":
             a = torch.tanh_(a)
         embeddings = a
@@ -131,7 +137,7 @@ class LockstepMLP:
             if training:
                 self._norms, self._unit = norms, embeddings
         if training:
-            self._inputs, self._raw = inputs, a
+            self._inputs, self._before, self._raw = inputs, before, a
         return embeddings
 
     def backward(self, gradient: Tensor) -> None:
@@ -152,8 +158,13 @@ class LockstepMLP:
             da = torch.bmm(dz, self.weights[layer].mT)
             if self.dropout and layer == self.dropout_layer:
                 da.mul_(self._mask)
-            # A dropped unit has a = 0 and a mask of 0, so a > 0 is ReLU's derivative either way.
-            dz = torch.ops.aten.threshold_backward(da, a, 0) if layer <= self._n_relus else da
+            if layer > self._n_curved:
+                dz = da
+            elif self.activation == "silu":
+                dz = torch.ops.aten.silu_backward(da, self._before[layer - 1])
+            else:
+                # A dropped unit has a = 0 and a mask of 0: a > 0 is ReLU's derivative either way.
+                dz = torch.ops.aten.threshold_backward(da, a, 0)
 
     def _dropout_mask(self, a: Tensor) -> Tensor:
         keep = 1 - self.dropout

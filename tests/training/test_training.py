@@ -1,5 +1,7 @@
 """The loop: what it draws, how it steps, when it stops."""
 
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -39,7 +41,7 @@ def mlp(n_models=1, **options):
 
 def run(table, schedule, n_models=1, *, loss=None, weights=None, **options):
     """Train networks of two layers on the whole table."""
-    loss = CoCoLoss(C) if loss is None else loss
+    loss = CoCoLoss(C, normalize=False) if loss is None else loss
     given = data(table, n_models, weights=weights)
     return train(mlp(n_models), loss, given, schedule, streams(n_models, 1), **options)
 
@@ -82,8 +84,8 @@ def test_batches_of_pairs_hold_every_class_twice_or_not_at_all_and_others_are_pe
 
 
 LOSSES = {
-    "coco": lambda: CoCoLoss(C),
-    "balanced": lambda: BalancedCoCoLoss([0.5, 0.3, 0.2]),
+    "coco": lambda: CoCoLoss(C, normalize=False),
+    "balanced": lambda: BalancedCoCoLoss([0.5, 0.3, 0.2], normalize=False),
     "dot regression": lambda: DotRegressionLoss(C, Q, random_state=0),
 }
 
@@ -115,7 +117,8 @@ def test_a_model_in_a_stack_trains_as_it_would_alone(table, options):
     def train_some(models):
         network = LockstepMLP((D, 16, Q), streams(3)[models], **options)
         given = data(table, rows=rows[models])
-        return train(network, CoCoLoss(C), given, schedule, streams(3, 1)[models]).parameters
+        loss = CoCoLoss(C, normalize=False)
+        return train(network, loss, given, schedule, streams(3, 1)[models]).parameters
 
     stack = train_some(slice(None))
     for k in (1, 2):  # which have the fewest rows: the stack has as many steps as they
@@ -154,7 +157,7 @@ def test_clipping_shortens_the_gradient_of_each_model_alone(table):
         norms.append(epoch.network.gradients.norm(dim=1))
 
     schedule = Schedule(1, 32, 3e-3, clip_norm=0.5)
-    run(table, schedule, 2, loss=Scaled(C), callbacks=[remember])
+    run(table, schedule, 2, loss=Scaled(C, normalize=False), callbacks=[remember])
     torch.testing.assert_close(norms[0][0], torch.tensor(0.5))
     assert norms[0][1] < 0.01
 
@@ -185,7 +188,8 @@ def test_a_module_of_ones_own_trains_through_the_same_loop(table):
             return nn.Sequential(nn.Linear(D, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, Q))
 
     stack = ModuleStack(make, [0, 1])
-    outcome = train(stack, CoCoLoss(C), data(table, 2), Schedule(20, 32, 3e-3), streams(2, 1))
+    loss = CoCoLoss(C, normalize=False)
+    outcome = train(stack, loss, data(table, 2), Schedule(20, 32, 3e-3), streams(2, 1))
     for curve in outcome.loss_curves:
         assert curve[-1] < 0.5 * curve[0]
 
@@ -275,3 +279,122 @@ def test_models_that_go_on_keep_their_momentum():
         stack.step(gradient if step < 5 else gradient[1:], 0.01)
         alone.step(gradient[1:].contiguous(), 0.01)
     torch.testing.assert_close(stack.parameters, alone.parameters)
+
+
+class Ticks:
+    """A clock that moves on by a hundredth of a second whenever somebody looks."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        self.now += 0.01
+        return self.now
+
+
+@pytest.fixture
+def rates(monkeypatch):
+    """Let time go by ticks, and write down the learning rate of every step."""
+    taken = []
+    step = FlatAdamW.step
+
+    def noted(self, gradients, learning_rate):
+        taken.append(learning_rate)
+        step(self, gradients, learning_rate)
+
+    monkeypatch.setattr(FlatAdamW, "step", noted)
+    monkeypatch.setattr("cocoloss.training.trainer.time.perf_counter", Ticks())
+    return taken
+
+
+def test_the_rate_comes_down_until_the_time_is_up_and_the_best_is_kept(table, rates):
+    judged = []
+
+    def validate(network, models):
+        judged.append(len(rates))
+        return np.array([-1.0 * len(rates)])
+
+    schedule = Schedule(1000, 32, 3e-3, seconds=1.0, validate_every=1000)
+    outcome = run(table, schedule, validate=validate)
+    assert 80 < len(rates) <= 101  # of 6,000 steps
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] > 0.99 * 3e-3
+    assert rates[-1] == pytest.approx(0, abs=1e-9)
+    assert judged == [len(rates)]  # the last epoch, though it is not whole
+    assert outcome.best_epochs.tolist() == [len(outcome.loss_curves[0])]
+    *_, before, last = outcome.loss_curves[0]
+    assert last == pytest.approx(before, rel=0.5)  # the mean of the steps that it took
+
+
+def test_steps_bring_the_rate_down_where_there_is_time(table, rates):
+    run(table, Schedule(4, 32, 3e-3, seconds=1000.0))
+    in_time = rates.copy()
+    rates.clear()
+    run(table, Schedule(4, 32, 3e-3))
+    assert in_time == pytest.approx(rates)
+    assert len(rates) == 4 * (N // 32)
+
+
+def test_a_constant_rate_stays_and_a_moment_is_one_step(table, rates):
+    run(table, Schedule(1000, 32, 3e-3, decay="constant", seconds=0.5))
+    assert set(rates) == {3e-3}
+    rates.clear()
+    run(table, Schedule(1000, 32, 3e-3, seconds=1e-9))
+    assert len(rates) == 1
+
+
+def test_a_time_limit_is_kept(table):
+    start = time.perf_counter()
+    run(table, Schedule(10**6, 32, 3e-3, seconds=0.3))
+    assert 0.25 < time.perf_counter() - start < 0.6  # on a busy machine
+
+
+def test_the_average_is_that_of_the_last_steps():
+    parameters = torch.zeros(2, 3)
+    optimiser = FlatAdamW(parameters, 0.0, averaged_steps=4)
+    expected, way = torch.zeros(2, 3), []
+    for step in range(1, 11):
+        optimiser.step(torch.randn(2, 3), 0.1)
+        way.append(parameters.clone())
+        expected += (parameters - expected) / min(step, 4)
+        torch.testing.assert_close(optimiser.average, expected)
+        if step == 4:
+            torch.testing.assert_close(expected, torch.stack(way).mean(0))
+    optimiser.select(parameters[1:].clone(), [1])
+    torch.testing.assert_close(optimiser.average, expected[1:])
+    assert FlatAdamW(parameters, 0.0).average is parameters
+
+
+def test_averaged_weights_are_judged_shown_and_kept_while_the_others_go_on(table):
+    schedule = Schedule(4, 32, 3e-3, decay="averaged")
+    judged, shown = [], []
+
+    def validate(network, models):
+        judged.append(network.parameters.clone())
+        return np.full(len(models), -1.0 * len(judged))
+
+    def look(epoch):
+        shown.append((epoch.network.parameters.clone(), epoch.outcome().parameters))
+
+    kept = run(table, schedule, 2, validate=validate, callbacks=[look]).parameters
+    assert torch.equal(kept, judged[-1])
+    for expected, (seen, left) in zip(judged, shown, strict=True):
+        assert torch.equal(seen, expected)
+        assert torch.equal(left, expected)
+    unjudged = run(table, schedule, 2).parameters
+    assert torch.equal(unjudged, kept)  # to be judged or looked at changes nothing
+    latest = run(table, Schedule(4, 32, 3e-3, decay="constant"), 2).parameters
+    assert not torch.allclose(latest, kept)  # which is their mean over the last steps
+
+
+def test_models_that_stop_keep_their_own_average(table):
+    def validate(network, models):
+        epoch = next(counter)
+        return np.array([{0: abs(epoch - 1), 1: -epoch}[k] for k in models], dtype=float)
+
+    counter = iter(range(1, 100))
+    schedule = Schedule(4, 32, 3e-3, decay="averaged", patience=2)
+    outcome = run(table, schedule, 2, validate=validate)
+    assert outcome.best_epochs.tolist() == [1, 4]
+    alone = run(table, Schedule(4, 32, 3e-3, decay="averaged"), 2)
+    torch.testing.assert_close(outcome.parameters[1], alone.parameters[1], rtol=1e-4, atol=1e-5)

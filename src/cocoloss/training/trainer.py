@@ -5,6 +5,7 @@ It knows no loss, no network and no head by name.
 
 import math
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from cocoloss.training.optimiser import FlatAdamW
 ENOUGH_PER_CLASS = 4
 # Inputs of several steps are gathered at once, up to this many numbers: fewer, larger copies.
 GATHERED = 1_000_000
+# Weights are averaged over the last epoch, and over some more in small tables, whose epochs are
+# a few steps.
+FEWEST_AVERAGED = 25
 
 
 class Networks(Protocol):
@@ -67,22 +71,38 @@ class Schedule:
     n_epochs: int  # at most
     batch_size: int  # samples per step and model
     learning_rate: float  # at the start
-    decay: str = "cosine"  # to zero, or "constant"
+    # "cosine": to zero. "constant". "averaged": constant, and weights are averaged over an epoch.
+    decay: str = "cosine"
     weight_decay: float = 0.0  # of AdamW
     clip_norm: float | None = None  # longer gradients of a model are scaled down
     patience: int | None = None  # epochs without a better score after which a model stops
     validate_every: int = 1  # epochs between validations; the last epoch has one, too
     pair_rows: bool = False  # whether batches small for the number of classes are pairs of one
+    seconds: float | None = None  # at most: a cosine is at zero by then, and what is best is kept
 
     def is_validated(self, epoch: int) -> bool:
         """Return whether an epoch, from 1, ends with a validation."""
         return epoch == self.n_epochs or epoch % self.validate_every == 0
 
-    def rate_at(self, step: int, n_steps: int) -> float:
-        """Return the learning rate of a step."""
-        if self.decay == "constant":
+    def rate_at(self, step: int, n_steps: int, *, time_gone: float = 0.0) -> float:
+        """Return the learning rate of a step, by steps or by the share of the time that is gone."""
+        if self.decay != "cosine":
             return self.learning_rate
-        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * step / n_steps))
+        at_step = math.pi * step / n_steps
+        return self.learning_rate * 0.5 * (1 + math.cos(max(at_step, math.pi * time_gone)))
+
+
+class Clock:
+    """How much of the time is gone that a schedule has, from 0 at the start to 1."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds, self._start = seconds, time.perf_counter()
+
+    def time_gone(self) -> float:
+        """Return the share; 0 where there is no end."""
+        if self._seconds is None:
+            return 0.0
+        return min(1.0, (time.perf_counter() - self._start) / self._seconds)
 
 
 class BatchSampler:
@@ -244,7 +264,9 @@ def train(
         BatchSampler(rows, labels[rows], generator, in_pairs=in_pairs)
         for rows, generator in zip(data.rows, generators, strict=True)
     ]
-    optimiser = FlatAdamW(network.parameters, schedule.weight_decay)
+    averaged_steps = max(n_batches, FEWEST_AVERAGED) if schedule.decay == "averaged" else None
+    optimiser = FlatAdamW(network.parameters, schedule.weight_decay, averaged_steps=averaged_steps)
+    clock = Clock(schedule.seconds)
     active = np.arange(K)
     best = BestSoFar(network)
     curves: list[list[float]] = [[] for _ in range(K)]
@@ -255,17 +277,19 @@ def train(
     for epoch in range(1, schedule.n_epochs + 1):
         orders = np.stack([samplers[k].draw()[: n_batches * batch_size] for k in active])
         with flushed_subnormals():
-            losses = _run_epoch(network, loss, data, schedule, optimiser, orders, batch_size)
+            losses = _run_epoch(network, loss, data, schedule, optimiser, clock, orders, batch_size)
+        time_is_up = clock.time_gone() >= 1
         for k, value in zip(active, losses, strict=True):
             curves[k].append(float(value))
 
         score = None
-        if validate is not None and schedule.is_validated(epoch):
-            score = validate(network, active)
-            best.judge(network, active, score, epoch)
-        report = Epoch(epoch, schedule.n_epochs, losses, active, score, network, outcome)
-        returned = [callback(report) for callback in callbacks]
-        if any(isinstance(stop, bool | np.bool_) and stop for stop in returned):
+        with averaged(network, optimiser):  # what is judged, shown and kept
+            if validate is not None and (time_is_up or schedule.is_validated(epoch)):
+                score = validate(network, active)
+                best.judge(network, active, score, epoch)
+            report = Epoch(epoch, schedule.n_epochs, losses, active, score, network, outcome)
+            returned = [callback(report) for callback in callbacks]
+        if time_is_up or any(isinstance(stop, bool | np.bool_) and stop for stop in returned):
             break
         if score is not None and schedule.patience is not None:
             going_on = np.flatnonzero(epoch - best.epochs[active] < schedule.patience)
@@ -276,9 +300,24 @@ def train(
                 optimiser.select(network.parameters, going_on.tolist())
                 active = active[going_on]
 
-    left = outcome()
+    with averaged(network, optimiser):
+        left = outcome()
     _check_converged(left)
     return left
+
+
+@contextmanager
+def averaged(network: Networks, optimiser: FlatAdamW) -> Iterator[None]:
+    """Let networks have the averaged weights for a while, if there are any."""
+    if optimiser.averaged_steps is None:
+        yield
+        return
+    latest = network.parameters.clone()
+    network.parameters.copy_(optimiser.average)
+    try:
+        yield
+    finally:
+        network.parameters.copy_(latest)
 
 
 def _check_converged(outcome: Outcome) -> None:
@@ -301,12 +340,14 @@ def _run_epoch(
     data: TrainingData,
     schedule: Schedule,
     optimiser: FlatAdamW,
+    clock: Clock,
     orders: NDArray[np.int64],
     batch_size: int,
 ) -> NDArray[np.float64]:
-    """Take one step per batch, and return the mean loss of each model."""
+    """Take one step per batch while there is time, and return the mean loss of each model."""
     K = len(orders)
     n_batches = orders.shape[1] // batch_size
+    done = optimiser.n_steps
     total = torch.zeros(K, device=data.inputs.device)
     order = torch.from_numpy(orders).to(data.inputs.device)
     numbers = K * batch_size * data.inputs.shape[1]
@@ -325,10 +366,18 @@ def _run_epoch(
             network.backward(gradient)
             if schedule.clip_norm is not None:
                 _clip(network.gradients, schedule.clip_norm)
-            rate = schedule.rate_at(optimiser.n_steps, schedule.n_epochs * n_batches)
+            gone = clock.time_gone()
+            n_steps = schedule.n_epochs * n_batches
+            rate = schedule.rate_at(optimiser.n_steps, n_steps, time_gone=gone)
             optimiser.step(network.gradients, rate)
             total += value
-    return np.asarray((total / n_batches).cpu(), dtype=np.float64)
+            if gone >= 1:
+                return _mean_loss(total, optimiser.n_steps - done)
+    return _mean_loss(total, n_batches)
+
+
+def _mean_loss(total: Tensor, n_steps: int) -> NDArray[np.float64]:
+    return np.asarray((total / n_steps).cpu(), dtype=np.float64)
 
 
 def _clip(gradients: Tensor, longest: float) -> None:
