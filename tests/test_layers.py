@@ -1,6 +1,7 @@
 """Data flows down the folders, imports flow up: one table says which stage may know which."""
 
 import ast
+import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -13,7 +14,7 @@ PACKAGE = Path(cocoloss.__file__).parent
 # Low to high. A stage imports from lower layers; within a layer a stage may use another where that
 # saves writing a thing twice, never in a circle.
 LAYERS = [
-    {"exceptions", "_checks", "_late", "files", "json_text", "number_text"},
+    {"exceptions", "_checks", "_late", "files", "json_text", "number_text", "pace"},
     {"geometry"},
     {"metrics", "stats"},
     {"losses", "networks", "kernels", "heads"},
@@ -87,3 +88,26 @@ def test_a_module_knows_only_the_layers_below(path):
 )
 def test_the_rule_notices_a_breach(stage, source):
     assert list(breaches(stage, imported_names(ast.parse(source))))
+
+
+def used_names(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute):
+            yield node.id if isinstance(node, ast.Name) else node.attr
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.name for alias in node.names)
+
+
+def test_no_function_of_the_benchmark_is_left_unused():
+    root = PACKAGE.parent.parent
+    folders = (PACKAGE, root / "paper", root / "bench", root / "examples")
+    sources = (path for folder in folders for path in folder.rglob("*.py"))
+    used = {name for path in sources for name in used_names(ast.parse(path.read_text()))}
+    used |= set(re.findall(r"\w+", "".join(p.read_text() for p in (root / "docs").rglob("*.md"))))
+    made = {
+        node.name
+        for path in (PACKAGE / "benchmark").rglob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
+    assert made - used == {"dask_setup"}  # which Dask calls

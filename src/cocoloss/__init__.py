@@ -11,6 +11,7 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from cocoloss.estimators import CoCoClassifier as CoCoClassifier
+    from cocoloss.estimators import CoCoOrdinalClassifier as CoCoOrdinalClassifier
     from cocoloss.estimators import CrossEntropyClassifier as CrossEntropyClassifier
     from cocoloss.estimators import DotRegressionClassifier as DotRegressionClassifier
     from cocoloss.estimators import cross_validate_lockstep as cross_validate_lockstep
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "cocoloss.estimators": (
         "CoCoClassifier",
+        "CoCoOrdinalClassifier",
         "CrossEntropyClassifier",
         "DotRegressionClassifier",
         "cross_validate_lockstep",

@@ -17,5 +17,9 @@ class GeometryWarning(UserWarning):
     """A class geometry that is well defined but that no embedding can reach."""
 
 
+class OrderHint(UserWarning):
+    """Classes that come with an order, given to a classifier that does not look at it."""
+
+
 class MissingMethodError(CoCoError, AttributeError):
     """A method that an estimator does not have with these arguments; ``hasattr`` says so."""

@@ -168,3 +168,72 @@ def test_of_converters_nothing_is_said(X):
     coverage = Coverage(FloatConverter().fit(X).encoder_)
     coverage.see(TABLE)
     assert (coverage.empty, coverage.unknown) == ([], {})
+
+
+# Ranks ------------------------------------------------------------------------------------------
+
+
+def mid_rank(value, column):
+    """Return the share of values below one, equals counted by half: the definition."""
+    below = sum(other < value for other in column)
+    equal = sum(other == value for other in column)
+    return (below + equal / 2) / len(column)
+
+
+def test_ranks_are_even_whatever_the_scale():
+    rng = np.random.default_rng(0)
+    heavy = np.round(np.exp(5 * rng.normal(size=120)), 2)
+    heavy[:20] = heavy[0]  # equals
+    table = pd.DataFrame({"heavy": heavy, "few": np.arange(120) % 4, "text": ["a", "b"] * 60})
+    preprocessor = TablePreprocessor(ranks=True).fit(table)
+    names = preprocessor.get_feature_names_out().tolist()
+    assert names == ["heavy", "few", "heavy_rank", "text_b"]  # of four values ranks say nothing
+    made = preprocessor.transform(table)[:, 2]
+    expected = [(mid_rank(value, heavy) - 0.5) * np.sqrt(12) for value in heavy]
+    np.testing.assert_allclose(made, expected, rtol=1e-5, atol=1e-6)
+    assert preprocessor.encoder_.origins == ["heavy", "few", "heavy", "text"]
+
+
+def test_gaps_and_infinities_have_ranks_too():
+    column = np.r_[np.arange(30.0), np.nan, np.inf, -np.inf]
+    encoder = TablePreprocessor(ranks=True).fit(pd.DataFrame({"x": column})).encoder_
+    made = encoder.transform(pd.DataFrame({"x": [np.nan, np.inf, 29.0, -np.inf, 0.0, 1e9, 14.5]}))
+    assert encoder.feature_names_out().tolist() == ["x", "x_missing", "x_rank"]
+    ranks = made[:, 2]
+    assert ranks[0] == 0  # the middle
+    assert ranks[1] == ranks[2] == ranks[5] == -ranks[3] == -ranks[4]
+    assert abs(ranks[6]) < 1e-6
+
+
+def test_many_values_are_ranked_by_knots():
+    values = np.random.default_rng(0).normal(size=5000)
+    encoder = TablePreprocessor(ranks=True).fit(pd.DataFrame({"x": values})).encoder_
+    (knots,) = encoder.scaler.knots
+    assert knots.shape == (2, 256)
+    ranks = encoder.transform(pd.DataFrame({"x": np.sort(values)}))[:, 1]
+    even = (np.arange(5000) + 0.5) / 5000
+    np.testing.assert_allclose(ranks, (even - 0.5) * np.sqrt(12), atol=0.01)
+    assert (np.diff(ranks) >= 0).all()
+
+
+def test_wide_tables_have_no_ranks():
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 201)))
+    assert TablePreprocessor(ranks=True).fit(table).n_features_out_ == 201
+
+
+def test_a_strangers_knots_must_rise():
+    table = pd.DataFrame({"x": np.arange(40.0), "y": np.arange(40.0) ** 2})
+    encoder = TablePreprocessor(ranks=True).fit(table).encoder_
+    again = TableEncoder.from_state(encoder.to_state())
+    np.testing.assert_array_equal(again.transform(table), encoder.transform(table))
+    state = encoder.to_state()
+    state["scaler"]["knots"][0] = state["scaler"]["knots"][0][:, ::-1]
+    with pytest.raises(CoCoError, match="do not rise"):
+        TableEncoder.from_state(state)
+    earlier = TablePreprocessor().fit(table).encoder_
+    state = earlier.to_state()
+    for name in ("knots", "rank_columns"):  # as files were before there were ranks
+        del state["scaler"][name]
+    np.testing.assert_array_equal(
+        TableEncoder.from_state(state).transform(table), earlier.transform(table)
+    )

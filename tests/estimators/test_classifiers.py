@@ -220,7 +220,7 @@ def test_any_head_serves_any_loss(make, head):
 
 @pytest.mark.parametrize("priors", ["empirical", [0.2, 0.3, 0.5]])
 def test_a_head_without_priors_of_its_own_gets_those_of_the_classifier(priors):
-    named = quick(max_iter=2, priors=priors).fit(X, Y).predict_proba(X_TEST)
+    named = quick(max_iter=2, priors=priors, head="gaussian").fit(X, Y).predict_proba(X_TEST)
     given_ = quick(max_iter=2, head=GaussianHead(), priors=priors).fit(X, Y)
     np.testing.assert_array_equal(given_.predict_proba(X_TEST), named)
     assert given_.head.priors == "uniform"  # what the user made stays as it is

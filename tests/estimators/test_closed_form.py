@@ -1,5 +1,8 @@
 """The classifier in closed form: the contract of the others, honest scores, odd tables."""
 
+import time
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,10 +13,13 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cocoloss import CoCoClassifier
-from cocoloss.estimators import cross_validate_lockstep
+from cocoloss.columns import TablePreprocessor
+from cocoloss.estimators import cross_validate_lockstep, fit_kernels
+from cocoloss.estimators.fit import solver_of
+from cocoloss.estimators.model import FittedModel, Together
 from cocoloss.estimators.model_file import read_state, write_state
 from cocoloss.exceptions import CoCoError
-from cocoloss.recording import record_fit
+from cocoloss.kernels import closed_form
 
 
 def kernel(**arguments):
@@ -233,12 +239,10 @@ def test_arguments_of_networks_are_refused(arguments, message):
 
 def test_what_it_cannot_do_is_said(iris, tmp_path):
     classifier, X, y = iris
-    with pytest.raises(CoCoError, match="solver must be one of 'network', 'kernel'"):
+    with pytest.raises(CoCoError, match="one of 'auto', 'kernel', 'network', 'both'"):
         CoCoClassifier(solver="kernels").fit(X, y)
-    with pytest.raises(CoCoError, match="needs all rows at once"):
+    with pytest.raises(CoCoError, match="need all rows at once"):
         kernel().partial_fit(X, y)
-    with pytest.raises(CoCoError, match="record_fit watches networks"):
-        record_fit(kernel(), X, y)
     with pytest.raises(CoCoError, match="kernel"):
         classifier.to_onnx(tmp_path / "iris.onnx")
     network = CoCoClassifier(max_iter=1, n_members=1, random_state=0).fit(X, y)
@@ -248,16 +252,16 @@ def test_what_it_cannot_do_is_said(iris, tmp_path):
 
 def test_many_rows_go_by_landmarks_and_leaves(tmp_path):
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(2600, 3))
+    X = rng.uniform(-1, 1, size=(3600, 3))
     y = (np.sin(7 * X[:, 0]) * np.sin(7 * X[:, 1]) > 0).astype(int)
-    classifier = kernel().fit(X[:2000], y[:2000])
+    classifier = kernel().fit(X[:3000], y[:3000])
     machine = classifier.model_.networks
     assert len(machine.rows) == 1000
     assert machine.trees
-    score = classifier.score(X[2000:], y[2000:])
-    assert score > 0.82
+    score = classifier.score(X[3000:], y[3000:])
+    assert score > 0.88
     assert classifier.loo_score_ == pytest.approx(score, abs=0.05)
-    assert classifier.loo_proba_.shape == (2000, 2)
+    assert classifier.loo_proba_.shape == (3000, 2)
     classifier.save(tmp_path / "m.coco")
     loaded = CoCoClassifier.load(tmp_path / "m.coco")
     np.testing.assert_array_equal(loaded.predict_proba(X), classifier.predict_proba(X))
@@ -271,3 +275,132 @@ def test_beats_a_kernel_without_metric_where_columns_are_noise():
     ours = balanced_accuracy_score(y_test, kernel().fit(X, y).predict(X_test))
     plain = balanced_accuracy_score(y_test, SVC(C=1.0).fit(X, y).predict(X_test))
     assert ours > plain + 0.05
+
+
+# Solvers ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rings():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(2600, 4))
+    return X, (np.hypot(X[:, 0], X[:, 1]) > 1.2).astype(int) + (X[:, 2] > 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "solver"),
+    [
+        ({}, "auto"),
+        ({"priors": "empirical", "verbose": True, "time_limit": 9.0}, "auto"),
+        ({"hidden_layer_sizes": (128, 128)}, "auto"),
+        ({"max_iter": 5}, "network"),
+        ({"head": "ridge"}, "network"),
+        ({"loss": "balanced"}, "network"),
+        ({"module": np.zeros(3)}, "network"),
+        ({"solver": "kernel", "max_iter": 5}, "kernel"),
+    ],
+)
+def test_an_argument_of_networks_asks_for_networks(arguments, solver):
+    assert solver_of(CoCoClassifier(**arguments)) == solver
+
+
+def test_auto_is_kernels_for_few_rows(iris):
+    classifier, X, y = iris
+    auto = CoCoClassifier(random_state=0).fit(X, y)
+    np.testing.assert_array_equal(auto.predict_proba(X), classifier.predict_proba(X))
+    assert not hasattr(auto, "partial_fit")
+    assert hasattr(CoCoClassifier(), "partial_fit")  # nothing is decided yet
+    with pytest.raises(CoCoError, match="all rows at once"):
+        auto.partial_fit(X, y)
+
+
+def test_both_pools_what_kernels_and_networks_say(rings, tmp_path, monkeypatch):
+    monkeypatch.setattr(fit_kernels, "LEAST_SAY", 0.0)
+    X, y = rings
+    both = CoCoClassifier(solver="both", max_iter=15, random_state=0).fit(X[:700], y[:700])
+    model = both.model_
+    assert isinstance(model.networks, Together)
+    assert (model.pool >= 0).all()
+    features = model.head_inputs(model.inputs(X[700:]))
+    assert features.shape == (4, 1900, 8)  # kernels and three networks, in one dimension
+    parts = [head.predict_proba(h) for head, h in zip(model.heads, features, strict=True)]
+    logits = np.zeros((1900, 3))
+    for i in range(1900):  # the formula, row by row
+        for weight, proba in zip(model.pool, parts, strict=True):
+            logits[i] += weight * np.log(proba[i] / (1 / 3))
+    expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(both.predict_proba(X[700:]), expected, rtol=1e-9)
+    assert both.transform(X[:5]).shape == (5, 32)
+    assert both.loo_proba_.shape == (700, 3)
+    both.save(tmp_path / "both.coco")
+    loaded = CoCoClassifier.load(tmp_path / "both.coco")
+    np.testing.assert_array_equal(loaded.predict_proba(X), both.predict_proba(X))
+    with pytest.raises(CoCoError, match="ONNX"):
+        both.to_onnx(tmp_path / "both.onnx")
+    kernels = kernel().fit(X[:700], y[:700])
+    losses = [log_loss(y[700:], each.predict_proba(X[700:])) for each in (both, kernels)]
+    assert losses[0] < 1.05 * losses[1]
+
+
+def test_a_strangers_pool_must_fit(rings, monkeypatch):
+    monkeypatch.setattr(fit_kernels, "LEAST_SAY", 0.0)
+    X, y = rings
+    both = CoCoClassifier(solver="both", max_iter=4, random_state=0).fit(X[:300], y[:300])
+    state = both.model_.to_state()
+    assert both.model_.pool is not None
+    state["networks"]["ensemble"]["layer_sizes"][0] += 1
+    with pytest.raises(CoCoError):
+        FittedModel.from_state(state)
+    state = both.model_.to_state() | {"pool": np.ones(2)}
+    with pytest.raises(CoCoError, match="pool"):
+        FittedModel.from_state(state)
+
+
+def test_a_time_limit_is_kept_and_says_what_was_left_out(rings):
+    X, y = rings
+    started = time.perf_counter()
+    with pytest.warns(UserWarning, match="to end within 0.5 s the fit left out kernels"):
+        hurried = CoCoClassifier(time_limit=0.5, random_state=0).fit(X[:1500], y[:1500])
+    assert time.perf_counter() - started < 20  # machines are busy at times
+    assert hurried.score(X[1500:], y[1500:]) > 0.7
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CoCoClassifier(time_limit=600, random_state=0).fit(X[:100], y[:100])
+    with pytest.raises(CoCoError, match="time_limit must be a number of seconds above 0"):
+        CoCoClassifier(time_limit=0).fit(X[:100], y[:100])
+
+
+def test_rows_that_there_is_no_time_for_are_judged_honestly(rings, monkeypatch):
+    X, y = rings
+    monkeypatch.setattr(closed_form, "_affordable", lambda *_: 1900)
+    with pytest.warns(UserWarning, match="700 of 2,600 rows"):
+        some = kernel(time_limit=600).fit(X, y)
+    assert some.loo_proba_.shape == (2600, 3)
+    right = some.loo_proba_.argmax(axis=1) == y
+    assert right.mean() == pytest.approx(some.loo_score_)
+
+
+def test_verbose_says_what_is_tried(rings, capsys):
+    X, y = rings
+    kernel(verbose=True).fit(X[:200], y[:200])
+    said = capsys.readouterr().err
+    assert "200 rows of 3 classes" in said
+    assert "kernel 5 of 12: laplace-l1 of width 0.7 in metric 0" in said
+    assert "each left out" in said
+
+
+def test_kernels_see_ranks_and_importances_add_them_up():
+    rng = np.random.default_rng(0)
+    skewed = np.exp(9 * rng.normal(size=400))  # in its own units nearly all values are one
+    X = pd.DataFrame({"skewed": skewed, "noise": rng.normal(size=400)})
+    y = (rng.permutation(400) < 40) ^ (np.argsort(np.argsort(skewed)) // 50 % 2).astype(bool)
+    classifier = kernel().fit(X, y)
+    assert classifier.preprocessor_.get_feature_names_out().tolist() == [
+        *X.columns,
+        "skewed_rank",
+        "noise_rank",
+    ]
+    assert len(classifier.feature_importances_) == 2
+    assert classifier.feature_importances_[0] > 0.6
+    plain = kernel(preprocess=TablePreprocessor(ranks=False)).fit(X, y)
+    assert classifier.loo_score_ > plain.loo_score_ + 0.05

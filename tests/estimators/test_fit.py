@@ -1,5 +1,7 @@
 """What the parts of a fit are given: heads, calibration, schedule, networks."""
 
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,11 +13,14 @@ from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
 from threadpoolctl import threadpool_info, threadpool_limits
+from torch import nn
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
 from cocoloss.estimators import jobs as module
+from cocoloss.estimators.fit import PLAIN, prepare_job, training_settings
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads import GaussianHead
+from cocoloss.heads import GaussianHead, MatrixHead
+from cocoloss.heads.readout import calibrate_together
 
 X, Y = load_wine(return_X_y=True)
 
@@ -109,8 +114,9 @@ def test_the_schedule_is_what_was_asked_for(jobs):
     quick(max_iter=7, **schedule, **network, **others).fit(X, Y)
     schedule |= {"n_epochs": 7, "learning_rate": 0.01, "decay": "constant", "patience": 5}
     design = jobs[0].design
-    assert vars(design.schedule) == schedule | {"validate_every": 1, "pair_rows": True}
-    assert design.network == network | {"linear_hidden": False}
+    fixed = {"validate_every": 1, "pair_rows": True, "seconds": None}
+    assert vars(design.schedule) == schedule | fixed
+    assert design.network == network | {"linear_hidden": False, "activation": "silu"}
 
 
 def test_embeddings_are_squashed_as_they_were_trained():
@@ -294,3 +300,82 @@ def test_arrow_tables_keep_their_names():
     classifier = quick(max_iter=2).fit(table, y)
     assert list(classifier.feature_names_in_) == list(data)
     np.testing.assert_array_equal(classifier.predict_proba(table), classifier.predict_proba(data))
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "expected"),
+    [
+        (500, (100, 64, 5e-3)),
+        (4_000, (75, 64, 5e-3)),
+        (4_001, (74, 128, 5e-3)),
+        (20_000, (15, 256, 8e-3)),
+        (10**6, (6, 256, 8e-3)),
+    ],
+)
+def test_auto_goes_by_the_number_of_rows(n_rows, expected):
+    settings = training_settings(CoCoClassifier(), n_rows)
+    names = ("max_iter", "batch_size", "learning_rate_init")
+    assert tuple(settings[name] for name in names) == expected
+    rest = {"learning_rate": "averaged", "activation": "silu", "n_iter_no_change": 10}
+    assert rest.items() <= settings.items()
+
+
+@pytest.mark.parametrize("options", [{"early_stopping": False}, {"module": nn.Linear}])
+def test_auto_is_plain_where_nothing_is_held_out_or_a_module_is_trained(options):
+    plain = PLAIN | {"n_iter_no_change": 30}
+    for n_rows in (10, 10**6):
+        assert training_settings(CoCoClassifier(**options), n_rows) == plain
+
+
+def test_what_is_said_is_taken():
+    given = {
+        "max_iter": 3,
+        "batch_size": 7,
+        "learning_rate_init": 0.1,
+        "learning_rate": "cosine",
+        "activation": "relu",
+        "n_iter_no_change": 4,
+    }
+    assert training_settings(CoCoClassifier(**given), 10**6) == given
+    partly = training_settings(CoCoClassifier(batch_size=7, learning_rate="cosine"), 10**6)
+    assert partly["learning_rate_init"] == 5e-3  # that of large batches is not for these
+    assert partly["n_iter_no_change"] == 30
+
+
+@pytest.mark.parametrize(
+    ("cls", "options", "kind"),
+    [
+        (CoCoClassifier, {}, "matrix"),
+        (CoCoClassifier, {"early_stopping": False}, "gaussian"),
+        (CoCoClassifier, {"head": "gaussian"}, "gaussian"),
+        (DotRegressionClassifier, {}, "readout"),
+        (CrossEntropyClassifier, {}, "readout"),
+    ],
+)
+def test_the_head_of_auto(cls, options, kind):
+    model = cls(max_iter=2, n_members=2, random_state=0, **options).fit(X, Y)
+    assert {head.kind for head in model.model_.heads} == {kind}
+
+
+def test_members_share_a_matrix_that_their_held_out_rows_have_made(jobs):
+    classifier = quick(n_members=3).fit(X, Y)
+    (job,) = jobs
+    embeddings = classifier.model_.networks.embeddings(job.inputs)
+    pairs = zip(embeddings, job.train, strict=True)
+    heads = [MatrixHead().fit(h[rows], job.labels[rows]) for h, rows in pairs]
+    pairs = zip(embeddings, job.held_out, strict=True)
+    honest = [(h[rows], job.labels[rows], None) for h, rows in pairs]
+    calibrate_together(heads, *zip(*honest, strict=True))
+    for head, found in zip(heads, classifier.heads_, strict=True):
+        np.testing.assert_array_equal(head.prototypes_, found.prototypes_)
+        np.testing.assert_array_equal(head.bias_, found.bias_)
+    assert len({head.bias_.tobytes() for head in classifier.heads_}) == 1
+
+
+def test_a_fit_takes_the_seconds_it_is_given(jobs):
+    job = prepare_job(quick(max_iter=10**6, n_iter_no_change=10**6, time_limit=0.2), X, Y)
+    assert job.design.schedule.seconds == 0.2
+    start = time.perf_counter()
+    (trained,) = module.train_jobs([job])
+    assert time.perf_counter() - start < 1
+    assert 1 <= trained.best_epochs.min() < 10**6

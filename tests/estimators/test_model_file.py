@@ -45,7 +45,7 @@ TABLE = pd.DataFrame(
 )
 THREE = RNG.choice(["u", "v", "w"], N)
 TWO = RNG.integers(0, 2, N) > 0
-HEADS = ["gaussian", "centroid", "angular", GaussianHead("tied"), GaussianHead("diag")]
+HEADS = ["gaussian", "matrix", "centroid", "angular", GaussianHead("tied"), GaussianHead("diag")]
 METHODS = ("predict", "predict_proba", "decision_function", "transform", "outlier_score")
 
 
@@ -362,7 +362,7 @@ def test_a_version_from_the_future_says_so_whatever_its_seal(path, monkeypatch):
     monkeypatch.setattr(module, "VERSION", 7)
     write_state(path, {}, writer="cocoloss 3.0")
     monkeypatch.undo()
-    with pytest.raises(CoCoError, match=r"format 7 of 'cocoloss 3.0'.*up to 2; upgrade"):
+    with pytest.raises(CoCoError, match=r"format 7 of 'cocoloss 3.0'.*up to 3; upgrade"):
         read_state(path)
     craft(path, {"version": 7, "writer": "cocoloss 3.0", "state": {}}, {}, seal="0" * 64)
     with pytest.raises(CoCoError, match="upgrade cocoloss"):
@@ -512,7 +512,9 @@ def test_short_texts_and_short_arrays_cannot_make_huge_ones(path, tmp_path):
     assert "more than a model needs" in peak_of(read_state, path)
 
     other = tmp_path / "m.coco"
-    small(preprocess=None, n_members=1).fit(RNG.normal(size=(N, 3)), THREE).save(other)
+    small(preprocess=None, n_members=1, head="gaussian").fit(RNG.normal(size=(N, 3)), THREE).save(
+        other
+    )
     C = q = 3000
     state = read_state(other)
     head, networks = state["model"]["heads"][0], state["model"]["networks"]
@@ -540,8 +542,8 @@ def changed(state, where, value):
     [
         (["model", "heads", 0, "kind"], lambda _: "CoCoClassifier", "kind of a head"),
         (["model", "heads", 0, "means"], None, "head"),
-        (["model", "heads", 0, "means"], lambda m: m[:, :3], "its precisions_cholesky must be"),
-        (["model", "heads", 0, "precisions_cholesky"], lambda p: p * np.nan, "must be finite"),
+        (["model", "heads", 0, "means"], lambda m: m[:, :3], "its means must be"),
+        (["model", "heads", 0, "prototypes"], lambda p: p * np.nan, "must be finite"),
         (["model", "heads", 1], None, "not one head for each network"),
         (["model", "heads"], lambda heads: [heads[0], heads[0] | {"kind": "linear"}], "head"),
         (["model", "encoder", "kind"], lambda _: "FloatEncoder", "header|fit"),

@@ -29,7 +29,10 @@ def small(cls=CoCoClassifier, **options):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"learning_rate_init": "0.1"}, "learning_rate_init must be a number above 0, not '0.1'"),
+        (
+            {"learning_rate_init": "0.1"},
+            "learning_rate_init must be 'auto' or a number above 0, not '0.1'",
+        ),
         ({"learning_rate_init": 0}, "above 0, not 0"),
         ({"learning_rate_init": np.nan}, "above 0, not nan"),
         ({"weight_decay": "x"}, "weight_decay must be a number at least 0"),
@@ -70,8 +73,8 @@ def small(cls=CoCoClassifier, **options):
         ({"head": None}, "one of 'auto', 'gaussian', .* not None"),
         ({"head": "readout"}, "head='readout' is not for CoCoClassifier"),
         ({"device": "gpu"}, "device 'gpu' cannot be used here"),
-        ({"module": nn.Linear, "dropout": 0.2}, "put what you want of them into your module"),
-        ({"module": nn.Linear, "output": "tanh"}, "put what you want of them into your module"),
+        ({"module": nn.Linear, "dropout": 0.2}, "put what you want of it into your module"),
+        ({"module": nn.Linear, "output": "tanh"}, "put what you want of it into your module"),
         ({"module": "mlp"}, "module must be a torch.nn.Module, or a function"),
         ({"module": lambda d, q: 3}, "module must make a torch.nn.Module, but made 3"),
         ({"module": nn.Linear(10, 8)}, "cannot take rows of 13 numbers"),

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_wine
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
 from cocoloss.estimators import partial_fit as module
@@ -165,3 +165,16 @@ def test_the_softmax_knows_the_shares_of_all_rows_seen(monkeypatch):
         classifier.partial_fit(X[rows], y[rows])
     share = np.bincount(y) / len(y)
     np.testing.assert_allclose(classifier.heads_[0].class_share_, share, rtol=1e-5)
+
+
+def test_networks_keep_the_units_that_they_were_trained_with():
+    X, y = load_wine(return_X_y=True)
+    quick = {"max_iter": 3, "n_members": 2, "random_state": 0}
+    relu = CoCoClassifier(activation="relu", **quick).fit(X, y)
+    again = CoCoClassifier(activation="relu", **quick).fit(X, y)
+    again.set_params(activation="auto")  # as when a file of an earlier version is loaded
+    for model in (relu, again):
+        model.partial_fit(X, y)
+    assert again.model_.networks.activation == "relu"
+    np.testing.assert_array_equal(again.predict_proba(X), relu.predict_proba(X))
+    assert CoCoClassifier(**quick).partial_fit(X, y).model_.networks.activation == "silu"

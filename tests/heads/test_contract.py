@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import simplex_frame
-from cocoloss.heads import CentroidHead, GaussianHead, ReadoutHead
+from cocoloss.heads import CentroidHead, GaussianHead, MatrixHead, ReadoutHead
 from cocoloss.heads.fitted import head_from_state
 
 Q, C = 3, 3
@@ -28,12 +28,17 @@ LEARNT = {
     "diag": GaussianHead("diag"),
     "euclidean": CentroidHead(),
     "angular": CentroidHead("angular"),
+    "matrix": MatrixHead(),
 }
 HEADS = LEARNT | {
     "readout": ReadoutHead(PROTOTYPES),
     "logits": ReadoutHead(PROTOTYPES, [0.3, -0.2, 0.0], metric="dot"),
 }
 every_head = pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
+with_temperature = {name: head for name, head in HEADS.items() if name != "matrix"}
+every_head_with_a_temperature = pytest.mark.parametrize(
+    "head", with_temperature.values(), ids=with_temperature
+)
 every_learnt_head = pytest.mark.parametrize("head", LEARNT.values(), ids=LEARNT)
 
 
@@ -50,6 +55,7 @@ def table(seed=0, n=60, spread=0.5, shares=(0.6, 0.3, 0.1)):
         GaussianHead("diag"),
         CentroidHead(),
         CentroidHead("angular", priors="empirical"),
+        MatrixHead(),
     ]
 )
 def test_keeps_the_contract_of_scikit_learn(estimator, check):
@@ -184,7 +190,7 @@ def test_the_temperature_scales_the_likelihood_and_leaves_the_prior(head):
     np.testing.assert_allclose(head.predict_proba(X), expected, rtol=1e-9)
 
 
-@every_head
+@every_head_with_a_temperature
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), spread=st.floats(0.05, 2))
 def test_calibration_never_worsens_the_log_loss_of_its_rows(head, seed, spread):
@@ -197,7 +203,7 @@ def test_calibration_never_worsens_the_log_loss_of_its_rows(head, seed, spread):
     assert head.fit(X, y).temperature_ == 1
 
 
-@every_head
+@every_head_with_a_temperature
 def test_calibration_does_not_depend_on_the_priors(head):
     X, y = table()
     held_out, labels = table(1, spread=1.0)

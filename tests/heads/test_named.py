@@ -4,7 +4,7 @@ from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.svm import LinearSVC
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads import HEADS, CentroidHead, GaussianHead, make_head
+from cocoloss.heads import HEADS, CentroidHead, GaussianHead, MatrixHead, make_head
 
 X = np.random.default_rng(0).normal(size=(60, 3)) + 2 * np.eye(3)[np.arange(60) % 3]
 Y = np.arange(60) % 3
@@ -21,6 +21,7 @@ def test_every_name_classifies_without_random_numbers(name, priors):
 def test_names_stand_for_what_they_say():
     kinds = {
         "gaussian": GaussianHead,
+        "matrix": MatrixHead,
         "centroid": CentroidHead,
         "angular": CentroidHead,
         "ridge": RidgeClassifier,
@@ -49,5 +50,7 @@ def test_an_instance_is_cloned_and_keeps_its_own_priors():
 
 @pytest.mark.parametrize("head", ["gauss", GaussianHead, Ridge(), None, 3])
 def test_anything_else_is_refused_with_the_options(head):
-    with pytest.raises(CoCoError, match="'gaussian', 'centroid', 'angular', 'ridge', 'svm'"):
+    with pytest.raises(
+        CoCoError, match="'gaussian', 'matrix', 'centroid', 'angular', 'ridge', 'svm'"
+    ):
         make_head(head)

@@ -6,6 +6,7 @@ from scipy.special import logsumexp, softmax
 from cocoloss import CrossEntropyLoss, DotRegressionLoss
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import ReadoutHead, fit_temperature
+from cocoloss.heads.readout import pool_weights
 
 
 def rows(seed=0, n=50, q=4):
@@ -80,3 +81,26 @@ def test_the_temperature_of_angles_is_fitted_under_the_shares_that_were_learnt()
 def test_needs_a_column_for_each_class_where_no_vectors_are_given():
     with pytest.raises(CoCoError, match=r"prototypes must have shape \(3, 4\) .* by default"):
         ReadoutHead().fit(*rows())
+
+
+def test_pooled_models_weigh_what_they_know():
+    rng = np.random.default_rng(0)
+    n, labels = 4000, rng.integers(0, 3, 4000)
+    one_hot = np.eye(3)[labels]
+    good = 2 * one_hot + rng.normal(size=(n, 3))  # the log likelihood of two is their sum
+    other = one_hot + rng.normal(size=(n, 3))
+    noise = rng.normal(size=(n, 3))
+    scores = np.stack([2 * good, other, noise])  # likelihoods of unit variance: mean times value
+    weights = pool_weights(scores, labels, np.ones(n))
+    np.testing.assert_allclose(weights, [1, 1, 0], atol=0.12)
+    assert (weights >= 0).all()
+    twice = pool_weights(scores[:, :500], labels[:500], np.full(500, 2.0))
+    copies = pool_weights(
+        np.tile(scores[:, :500], (1, 2, 1)), np.tile(labels[:500], 2), np.ones(1000)
+    )
+    np.testing.assert_allclose(twice, copies, atol=1e-4)
+
+
+def test_few_rows_leave_the_first_model_alone():
+    weights = pool_weights(np.zeros((2, 1, 2)), np.array([0]), np.ones(1))
+    np.testing.assert_allclose(weights, [1, 0])

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cocoloss.kernels import KERNELS, Kernel, RidgePath, learnt_metric, solve
+from cocoloss.kernels.kernel import distances
 
 
 def rows(n, d=3, q=2, seed=0):
@@ -165,3 +166,18 @@ def test_a_column_of_noise_weighs_little():
 def test_a_constant_function_keeps_the_metric():
     kernel = Kernel("rbf", 1.0, np.ones(2, dtype=np.float32))
     assert (learnt_metric(kernel, np.ones((4, 2)), np.ones((4, 1))) == 1).all()
+
+
+def test_city_distances_of_categories_are_those_of_plain_loops():
+    rng = np.random.default_rng(0)
+    A = np.c_[rng.normal(size=(30, 3)), rng.integers(0, 2, (30, 20))].astype(np.float32)
+    B = np.c_[rng.normal(size=(40, 3)), 0.7 * rng.integers(0, 2, (40, 20))].astype(np.float32)
+    A[:5, 5], B[:, 7] = 0.3, 0.25  # a value that B has not, and a constant
+    for left, right in ((A, B), (B, None), (A[:1], B), (A[:, 3:], B[:, 3:])):
+        other = left if right is None else right
+        expected = [
+            [sum(abs(float(a) - float(b)) for a, b in zip(x, z, strict=True)) for z in other]
+            for x in left
+        ]
+        np.testing.assert_allclose(distances("city", left, right), expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(distances("city", A[4:5], B), distances("city", A, B)[4:5])

@@ -9,13 +9,14 @@ from cocoloss.kernels import (
     KernelMachine,
     LandmarkPath,
     Landmarks,
+    find_leaf_setting,
     find_recipe,
     fit_leaves,
     fit_recipe,
+    grow,
     machine_of,
     solve,
 )
-from cocoloss.kernels.leaves import grow
 from cocoloss.kernels.machine import Tree
 from cocoloss.kernels.search import Setting
 
@@ -110,6 +111,18 @@ def test_sums_over_blocks_are_the_sums_over_all(monkeypatch):
         np.testing.assert_allclose(other.cross, whole.cross, atol=1e-6)
 
 
+@pytest.mark.parametrize(("n", "width"), [(400, 0.02), (1000, 1.0)])
+def test_smooth_kernels_of_many_landmarks_in_one_dimension_can_be_solved(n, width):
+    """Their matrix has eigenvalues below what float32 rounds away: some are negative."""
+    x = np.random.default_rng(0).normal(size=(n, 1)).astype(np.float32)
+    kernel = Kernel("rbf", width, np.ones(1, np.float32))
+    assert np.linalg.eigvalsh(kernel(x).astype(np.float64))[0] < -1e-6
+    landmarks = Landmarks.of(kernel, x)
+    path = LandmarkPath.of(landmarks, landmarks.sums(x, np.sin(x), np.ones(n)))
+    fitted = path.solution(x, 0.01).fitted
+    assert np.corrcoef(fitted.ravel(), np.sin(x).ravel())[0, 1] > 0.8
+
+
 @pytest.mark.parametrize("kind", ["rbf", "laplace"])
 def test_landmarks_stay_exact_at_small_ridges(kind):
     """Float32 sums would not: the whitener of a smooth kernel magnifies their rounding."""
@@ -127,7 +140,7 @@ def test_landmarks_stay_exact_at_small_ridges(kind):
 def test_a_tree_puts_every_row_into_one_leaf_of_bounded_size():
     X, _, _ = wave(1000)
     X[:, 3] = X[:, 3] > 0.9  # a column whose median tells nothing apart
-    tree = grow(X, np.ones(6, dtype=np.float32), 120, np.random.default_rng(0))
+    tree = grow(X, np.ones(6, dtype=np.float32), np.random.default_rng(0), 120)
     parts = tree.parts(X)
     assert sorted(np.concatenate(parts)) == list(range(1000))
     assert max(map(len, parts)) <= 120
@@ -138,7 +151,7 @@ def test_a_tree_puts_every_row_into_one_leaf_of_bounded_size():
 
 def test_equal_rows_are_one_leaf():
     ones = np.ones((50, 2), dtype=np.float32)
-    (leaf,) = grow(ones, ones[0], 10, np.random.default_rng(0)).parts(ones)
+    (leaf,) = grow(ones, ones[0], np.random.default_rng(0), 10).parts(ones)
     assert len(leaf) == 50
 
 
@@ -153,7 +166,7 @@ def twice(children):
 @pytest.mark.parametrize("damage", [cyclic, twice])
 def test_a_strangers_tree_that_is_none_is_refused(damage):
     X, _, _ = wave(200)
-    tree = grow(X, np.ones(6, dtype=np.float32), 40, np.random.default_rng(0))
+    tree = grow(X, np.ones(6, dtype=np.float32), np.random.default_rng(0), 40)
     state = tree.to_state() | {"children": tree.children.copy()}
     damage(state["children"])
     with pytest.raises(CoCoError, match="the cuts of a tree are none"):
@@ -169,10 +182,9 @@ def test_leaves_mend_what_is_local():
     landmarks = Landmarks.of(kernel, X[:20])
     solution = LandmarkPath.of(landmarks, landmarks.sums(X, V, w)).solution(X, 0.1)
     left_out = solution.leave_one_out(V, w)
-    setting = Setting("laplace", 0.3, 0.1, 0)
-    tree, added = fit_leaves(
-        setting, kernel.metric, X, V, left_out, w, np.random.default_rng(1), most_rows=400
-    )
+    cuts = grow(X, kernel.metric, np.random.default_rng(1), 400)
+    setting = find_leaf_setting(kernel.metric, X, V - left_out, w, cuts)
+    tree, added = fit_leaves(setting, kernel.metric, X, V - left_out, w, cuts)
     before, after = np.square(V - left_out).mean(), np.square(V - left_out - added).mean()
     assert after < 0.5 * before
     Z = rng.uniform(-1, 1, size=(500, 2)).astype(np.float32)
@@ -183,6 +195,8 @@ def test_leaves_mend_what_is_local():
     again = KernelMachine.from_state(machine.to_state())
     np.testing.assert_array_equal(again(Z), machine(Z))
     assert error == pytest.approx(after, rel=0.3)
+    held = {row.tobytes() for leaf in tree.machines if leaf for row in leaf.rows}
+    assert machine.n_rows == len(held | {row.tobytes() for row in X[:20]}) > 1000
 
 
 def test_leaves_that_do_not_help_stay_out():
@@ -190,8 +204,34 @@ def test_leaves_that_do_not_help_stay_out():
     V = np.random.default_rng(0).normal(size=(300, 1))  # nothing to learn
     setting = Setting("laplace", 0.3, 0.1, 0)
     metric = np.ones(6, dtype=np.float32)
-    tree, added = fit_leaves(
-        setting, metric, X, V, np.zeros((300, 1)), w, np.random.default_rng(0), most_rows=100
-    )
+    cuts = grow(X, metric, np.random.default_rng(0), 100)
+    tree, added = fit_leaves(setting, metric, X, V, w, cuts)
     assert np.square(V - added).mean() <= np.square(V).mean()
     assert sum(machine is not None for machine in tree.machines) < len(tree.machines)
+
+
+def test_solutions_of_several_ridges_are_those_of_each():
+    X, V, w = wave(400)
+    landmarks = Landmarks.of(Kernel("laplace", 0.5, np.ones(6, dtype=np.float32)), X[:50])
+    path = LandmarkPath.of(landmarks, landmarks.sums(X, V, w))
+    ridges = (0.01, 1.0, 100.0)
+    for ridge, one in zip(ridges, path.solutions(X, ridges), strict=True):
+        alone = path.solution(X, ridge)
+        np.testing.assert_allclose(one.fitted, alone.fitted, atol=1e-4)
+        np.testing.assert_allclose(one.leverage, alone.leverage, rtol=1e-3, atol=1e-6)
+        np.testing.assert_array_equal(one.alpha, alone.alpha)
+
+
+def test_a_search_ends_when_it_is_told_to():
+    X, V, w = wave(100)
+    heard = []
+
+    def goes_on(setting):
+        heard.append(setting)
+        return len(heard) < 3
+
+    recipe, members = find_recipe(X, V, w, mean_square(V, w), goes_on=goes_on)
+    assert len(heard) == 3
+    assert set(recipe.members) <= set(heard)
+    assert recipe.path == ()
+    assert len(members) == len(recipe.members)

@@ -132,6 +132,7 @@ class ColumnOptions:
     max_categories: int = 64
     decimal: str = AUTO
     day_first: bool | None = None
+    ranks: bool | None = None
 
     def __post_init__(self) -> None:
         check_integer(self.max_categories, "max_categories", minimum=2)

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pandas.api.types import is_numeric_dtype
 
 from cocoloss._checks import check_option, require, state_array, state_part
 from cocoloss.columns.categories import TOO_RARE, TRUTH_KEYS, OneHot, fit_one_hots
@@ -21,6 +22,7 @@ from cocoloss.columns.column_kinds import (
     NUMBER,
     QUANTITIES,
     RARE,
+    STRAYS,
     ColumnKind,
     ColumnOptions,
     find_kinds,
@@ -41,7 +43,7 @@ from cocoloss.columns.quantities import (
     write_cycles,
 )
 from cocoloss.exceptions import CoCoError
-from cocoloss.number_text import AUTO, COMMA, DOT, parse_numbers, with_decimal
+from cocoloss.number_text import AUTO, COMMA, DOT, is_gap_mark, parse_numbers, with_decimal
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,7 +69,9 @@ class TableEncoder:
         quantities = {name: c for name, c in columns.items() if c.kind in QUANTITIES}
         where = {name: j for j, name in enumerate(table.names)}
         matrix = _read_quantities(table, where, quantities)
-        scaler, useless = NumberScaler.fit(matrix, {n: c.kind for n, c in quantities.items()})
+        scaler, useless = NumberScaler.fit(
+            matrix, {n: c.kind for n, c in quantities.items()}, ranks=bool(options.ranks)
+        )
         cycles = {
             name: varying_cycles(matrix[:, j])
             for j, (name, column) in enumerate(quantities.items())
@@ -164,7 +168,8 @@ class TableEncoder:
     def origins(self) -> list[str]:
         """The column of the table that each column of the result comes from, (width,)."""
         names, scaled = list(self._quantities), self.scaler
-        origins = [names[j] for j in (*scaled.value_columns, *scaled.gap_columns)]
+        positions = scaled.value_columns, scaled.gap_columns, scaled.rank_columns
+        origins = [names[j] for j in np.concatenate(positions)]
         for name, cycles in self.cycles.items():
             origins += 2 * len(cycles) * [name]
         for name, one_hot in self.one_hots.items():
@@ -180,6 +185,30 @@ class TableEncoder:
             if column.kind == NUMBER
         }
         return replace(self, columns=self.columns | columns)
+
+    def strays(self, X: Any) -> dict[str, str]:
+        """Return the columns of numbers in which a table holds other text, and such a text.
+
+        What was learnt from a sample of a table need not have met it.
+        """
+        table = read_table(X, self.reader)
+        where = self.header.locate(table.header, self.kinds, self.reader)
+        found = {}
+        for name, this in self._quantities.items():
+            column = table.column(where[name])
+            if this.kind != NUMBER or this.lenient or is_numeric_dtype(column.series.dtype):
+                continue
+            values = column.distinct.values
+            unread = np.isnan(parse_numbers(values, this.form))
+            odd = [v for v, bad in zip(values, unread, strict=True) if bad and not is_gap_mark(v)]
+            if odd:
+                found[name] = f"such as {odd[0]!r}"
+        return found
+
+    def lenient_in(self, strays: Mapping[str, str]) -> Self:
+        """Return an encoder to which text among the numbers of these columns is a gap."""
+        columns = {n: replace(self.columns[n], about=STRAYS) for n in strays}
+        return replace(self, columns=self.columns | columns) if columns else self
 
     def column_codes(self, name: str, column: Column) -> NDArray[np.intp]:
         """Return what each row has of a column in use: MISSING in a gap, UNSEEN, or 0 and more."""
@@ -228,6 +257,7 @@ class TableEncoder:
                 scale=state_array(arrays, "scale", np.float64, (n_quantities,), positive=True),
                 value_columns=state_array(arrays, "value_columns", np.signedinteger, (None,)),
                 gap_columns=state_array(arrays, "gap_columns", np.signedinteger, (None,)),
+                **_ranks_of(arrays),
             ),
             cycles=state_part(state, "cycles", dict, of=list),
             one_hots={
@@ -250,7 +280,7 @@ class TableEncoder:
         misfit = "its {} of columns do not fit together".format
         require([*self.columns] == self.column_names, misfit("names"))
         require({*kinds.values()} <= {*QUANTITIES, BOOLEAN, CATEGORY}, misfit("kinds"))
-        for positions in (scaler.value_columns, scaler.gap_columns):
+        for positions in (scaler.value_columns, scaler.gap_columns, scaler.rank_columns):
             require({*positions.tolist()} <= {*range(len(self._quantities))}, misfit("positions"))
         require({*self.one_hots} == {*kinds} - {*self._quantities}, misfit("categories"))
         for name, one_hot in self.one_hots.items():
@@ -386,6 +416,18 @@ def _read_quantity(column: Column, this: ColumnKind) -> NDArray[np.float64]:
     if this.kind == NUMBER:
         return read_numbers(column, this.form, lenient=this.lenient)
     return read_days(column, this.form) if this.kind == DATE else read_seconds(column)
+
+
+def _ranks_of(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a scaler's state that is about ranks; earlier files have none."""
+    if "knots" not in state:
+        return {"rank_columns": np.zeros(0, dtype=np.intp), "knots": []}
+    listed = state_part(state, "knots", list, of=np.ndarray)
+    knots = [state_array({"knots": each}, "knots", np.float64, (2, None)) for each in listed]
+    rising = all(each.size and (np.diff(each) > 0).all() for each in knots)
+    require(rising, "the knots of its ranks do not rise")
+    columns = state_array(state, "rank_columns", np.signedinteger, (len(knots),))
+    return {"rank_columns": columns, "knots": knots}
 
 
 def _header_of(state: Mapping[str, Any]) -> Header:

@@ -3,9 +3,12 @@
 What is no table is refused here, in one line. What a column means is not this file's business.
 """
 
+import inspect
+import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -217,6 +220,41 @@ def read_table(X: Any, reader: str) -> Table:
 def is_polars(X: Any) -> bool:
     """Return whether something is of polars, without importing polars."""
     return type(X).__module__.partition(".")[0] == "polars"
+
+
+def is_dask(X: Any) -> bool:
+    """Return whether something is a collection of Dask, without importing Dask."""
+    return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "to_delayed")
+
+
+def is_dataset(X: Any) -> bool:
+    """Return whether something is a dataset of Arrow, without importing Arrow."""
+    return type(X).__module__.partition(".")[0] == "pyarrow" and hasattr(X, "get_fragments")
+
+
+def are_paths(X: Any) -> bool:
+    """Return whether something is a path, or a list of paths."""
+    listed_paths = isinstance(X, list | tuple) and len(X) > 0
+    return all(isinstance(each, str | os.PathLike) for each in (X if listed_paths else [X]))
+
+
+def is_in_blocks(X: Any, y: Any) -> bool:
+    """Return whether X is a table in blocks, to be read one after the other, and not one table."""
+    if is_dask(X) or is_dataset(X) or isinstance(X, Iterator) or inspect.isroutine(X):
+        return True
+    if are_paths(X):  # a list may be rows of text, for a transformer of the user's own
+        return isinstance(y, str) or not isinstance(X, list | tuple)
+    if isinstance(X, Sequence):
+        return len(X) > 0 and all(map(_is_block, X))
+    known = isinstance(X, Mapping | AbstractSet)
+    known |= any(hasattr(X, name) for name in ("shape", "__array__", "to_pandas", "collect"))
+    return isinstance(X, Iterable) and not known
+
+
+def _is_block(each: Any) -> bool:
+    """Return whether this is a table, or a pair of a table and its classes."""
+    table = each[0] if isinstance(each, tuple) and len(each) == 2 else each
+    return len(getattr(table, "shape", ())) == 2
 
 
 def is_plain_number(dtype: Any) -> bool:

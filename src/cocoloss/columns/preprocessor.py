@@ -139,6 +139,10 @@ class TablePreprocessor(_EncoderTransformer):
     day_first : bool, optional
         Whether the day comes first in dates between slashes or dashes of which none has a number
         above 12; if None, those are categories.
+    ranks : bool, optional
+        Whether numbers, dates and durations of more than ten different values are columns twice:
+        as above, and by their rank, evenly spread with variance one; not in tables of more than 200
+        such columns. If None, the estimator that uses the preprocessor decides: kernels gain by it.
 
     Attributes
     ----------
@@ -205,11 +209,13 @@ class TablePreprocessor(_EncoderTransformer):
         max_categories: int = 64,
         decimal: str = AUTO,
         day_first: bool | None = None,
+        ranks: bool | None = None,
     ) -> None:
         self.categorical_features = categorical_features
         self.max_categories = max_categories
         self.decimal = decimal
         self.day_first = day_first
+        self.ranks = ranks
 
     kinds_ = _learnt("kinds")
     forms_ = _learnt("forms")
@@ -275,7 +281,7 @@ class FloatConverter(_EncoderTransformer):
         return self
 
 
-def make_preprocessor(preprocess: Any, reader: str = "") -> Any:
+def make_preprocessor(preprocess: Any, reader: str = "", *, ranks: bool = False) -> Any:
     """Return a new, unfitted transformer.
 
     Parameters
@@ -285,6 +291,8 @@ def make_preprocessor(preprocess: Any, reader: str = "") -> Any:
         scikit-learn transformer its clone.
     reader : str, optional
         The estimator that speaks in the messages of the first two.
+    ranks : bool
+        What a :class:`TablePreprocessor` is to do that leaves it open.
 
     Examples
     --------
@@ -305,4 +313,6 @@ def make_preprocessor(preprocess: Any, reader: str = "") -> Any:
     transformer = clone(preprocess)
     if isinstance(transformer, _EncoderTransformer):
         transformer._estimator = reader  # noqa: SLF001 - no parameter: it changes words only
+    if isinstance(transformer, TablePreprocessor) and transformer.ranks is None and ranks:
+        transformer.ranks = True
     return transformer

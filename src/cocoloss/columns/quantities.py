@@ -30,6 +30,9 @@ IQR_OF_NORMAL = 1.3489795003921634  # so that a normal column comes out with var
 FAR = 1e6  # scales; beyond it the smooth clip has no digits left to tell values apart
 HUGE = 1e150  # beyond it a square overflows float64
 CHUNK = 2**15  # values scaled at a time, so that the steps stay in the cache
+FEWEST_RANKED = 10  # distinct values; of fewer the ranks say nothing that their places do not
+MOST_RANKED = 200  # columns; of wider tables ranks cost more than they were seen to give
+KNOTS = 256  # at most, between which ranks are interpolated
 
 Days = NDArray[np.float64]  # since 1970-01-01, a Thursday
 
@@ -105,15 +108,19 @@ class NumberScaler:
     center: NDArray[np.float64]  # (n_columns,), the medians
     scale: NDArray[np.float64]  # (n_columns,), interquartile ranges over that of a standard normal
     value_columns: NDArray[np.intp]  # positions of columns that vary
-    gap_columns: NDArray[np.intp]  # and of those whose gaps are marked
+    gap_columns: NDArray[np.intp]  # of those whose gaps are marked
+    rank_columns: NDArray[np.intp]  # and of those whose ranks are columns, too
+    knots: list[NDArray[np.float64]]  # (2, k) of each of these: values, and the share of rows below
 
     @property
     def width(self) -> int:
         """Number of columns of the result."""
-        return self.value_columns.size + self.gap_columns.size
+        return self.value_columns.size + self.gap_columns.size + self.rank_columns.size
 
     @classmethod
-    def fit(cls, matrix: NDArray[Any], kinds: Mapping[str, str]) -> tuple[Self, dict[str, str]]:
+    def fit(
+        cls, matrix: NDArray[Any], kinds: Mapping[str, str], *, ranks: bool = False
+    ) -> tuple[Self, dict[str, str]]:
         """Learn from a matrix of numbers with NaN in the gaps, (n_rows, n_columns).
 
         The second result says of columns that are not in use why. Only columns of one kind repeat
@@ -145,21 +152,26 @@ class NumberScaler:
             content=lambda j: np.packbits(np.isnan(matrix[:, j])).tobytes(),
         )
         marked = [n_gaps[j] > 0 and j not in gaps_twice for j in used]
+        ranks = ranks and len(used) <= MOST_RANKED
+        knots = [_knots(matrix[:, j]) if ranks else None for j in used]
         scaler = cls(
             center=center[used],
             scale=scale[used],
             value_columns=np.flatnonzero(varies[used]),
             gap_columns=np.flatnonzero(marked),
+            rank_columns=np.flatnonzero([each is not None for each in knots]),
+            knots=[each for each in knots if each is not None],
         )
         return scaler, {names[j]: reason for j, reason in sorted(dropped.items())}
 
     def transform(self, matrix: NDArray[Any], out: NDArray[np.float32]) -> None:
-        """Write the scaled values of a matrix and then the marks of its gaps, (n_rows, width).
+        """Write the scaled values of a matrix, the marks of its gaps, and ranks, (n_rows, width).
 
-        Infinities go where the clip levels off.
+        Infinities go where the clip levels off. Ranks have variance one, and are 0 in a gap.
         """
         n_rows, n_columns = matrix.shape
         n_values = self.value_columns.size
+        n_marked = n_values + self.gap_columns.size
         all_vary = n_values == n_columns
         step = max(1, CHUNK // max(1, n_columns))
         for start in range(0, n_rows, step):
@@ -170,16 +182,39 @@ class NumberScaler:
             gaps = np.isnan(z)
             if gaps.any():
                 z[gaps] = 0.0  # the median
-            out[rows, n_values:] = gaps[:, self.gap_columns]
+            out[rows, n_values:n_marked] = gaps[:, self.gap_columns]
             np.clip(z, -FAR, FAR, out=z)
             values = (z if all_vary else z[:, self.value_columns]).astype(np.float32)
             np.divide(values, np.sqrt(1 + np.square(values / CLIP)), out=out[rows, :n_values])
+        for k, (j, knots) in enumerate(zip(self.rank_columns, self.knots, strict=True)):
+            below = np.interp(matrix[:, j], *knots)
+            out[:, n_marked + k] = np.where(np.isnan(below), 0.0, (below - 0.5) * np.sqrt(12))
 
     def names(self, names: Sequence[str]) -> list[str]:
         """Return the names of the result's columns."""
-        return [names[j] for j in self.value_columns] + [
-            f"{names[j]}_missing" for j in self.gap_columns
+        return [
+            *(names[j] for j in self.value_columns),
+            *(f"{names[j]}_missing" for j in self.gap_columns),
+            *(f"{names[j]}_rank" for j in self.rank_columns),
         ]
+
+
+def _knots(column: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Return distinct values and the share of rows below each, equals counted by half, (2, k).
+
+    None if there are too few of them. By hand, because scikit-learn's QuantileTransformer has a
+    jump where values are equal.
+    """
+    finite = column[np.isfinite(column)]
+    values, counts = np.unique(finite, return_counts=True)
+    if len(values) <= FEWEST_RANKED:
+        return None
+    below = (np.cumsum(counts) - counts / 2) / len(finite)
+    if len(values) > KNOTS:  # evenly among the rows, with both ends
+        even = np.searchsorted(below, np.linspace(below[0], below[-1], KNOTS))
+        kept = np.unique(np.minimum(even, len(values) - 1))
+        values, below = values[kept], below[kept]
+    return np.stack([values, below]).astype(np.float64)
 
 
 def find_twins(

@@ -11,6 +11,7 @@ from cocoloss._late import late_names
 if TYPE_CHECKING:
     from cocoloss.estimators.classifiers import (
         CoCoClassifier,
+        CoCoOrdinalClassifier,
         CrossEntropyClassifier,
         DotRegressionClassifier,
         ObjectiveClassifier,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CoCoClassifier",
+    "CoCoOrdinalClassifier",
     "CrossEntropyClassifier",
     "DotRegressionClassifier",
     "ObjectiveClassifier",
@@ -33,6 +35,7 @@ __getattr__, __dir__ = late_names(
     {
         "cocoloss.estimators.classifiers": [
             "CoCoClassifier",
+            "CoCoOrdinalClassifier",
             "CrossEntropyClassifier",
             "DotRegressionClassifier",
             "ObjectiveClassifier",

@@ -5,6 +5,7 @@ imported where something is trained, so that a fitted classifier predicts withou
 """
 
 import os
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -16,11 +17,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from cocoloss._checks import RandomState
+from cocoloss._checks import RandomState, check_option
+from cocoloss.columns.frames import is_in_blocks
 from cocoloss.estimators.model import FittedModel, History
 from cocoloss.estimators.objective import CoCo, CrossEntropy, DotRegression, Objective
-from cocoloss.exceptions import MissingMethodError
-from cocoloss.kernels.machine import KernelMachine
+from cocoloss.estimators.targets import by_levels, decision_prior, ordered_categories
+from cocoloss.exceptions import CoCoError, MissingMethodError, OrderHint
 
 if TYPE_CHECKING:
     from cocoloss.estimators.fit import LeaveOneOut
@@ -47,11 +49,14 @@ class _of_networks:  # noqa: N801 - a decorator
         self.__doc__, self.__name__ = method.__doc__, method.__name__
 
     def __get__(self, estimator: Any, owner: Any = None) -> Any:
-        if estimator is not None and estimator.solver == "kernel":
-            raise MissingMethodError(
-                f"solver='kernel' has no {self.method.__name__}, since it needs all rows at once; "
-                f"fit to all of them, or use solver='network', which goes on learning"
-            )
+        if estimator is not None:
+            fitted = getattr(estimator, "model_", None)
+            has_kernels = fitted is not None and fitted.machine is not None
+            if estimator.solver in ("kernel", "both") or has_kernels:
+                raise MissingMethodError(
+                    f"kernels have no {self.method.__name__}, since they need all rows at once; "
+                    f"fit to all of them, or use solver='network', which goes on learning"
+                )
         return self.method.__get__(estimator, owner)
 
 
@@ -83,31 +88,34 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
     _: KW_ONLY
     embedding_dim: int | str = "auto"
     module: Any = None
+    activation: str = "auto"
     output: str = "identity"
     normalize: bool | str = "auto"
     dropout: float = 0.0
     dropout_layer: int = -1
-    max_iter: int = 100
-    batch_size: int = 64
-    learning_rate_init: float = 3e-3
-    learning_rate: str = "cosine"
+    max_iter: int | str = "auto"
+    batch_size: int | str = "auto"
+    learning_rate_init: float | str = "auto"
+    learning_rate: str = "auto"
     weight_decay: float = 1e-2
     clip_norm: float | None = None
     n_members: int = 6
     early_stopping: bool = True
     validation_fraction: float = 0.15
-    n_iter_no_change: int = 30
+    n_iter_no_change: int | str = "auto"
     head: Any = "auto"
     priors: str | ArrayLike = "uniform"
     class_weight: Any = None
     preprocess: Any = "auto"
     warm_start: bool = False
     callbacks: "Sequence[Callback] | None" = None
+    time_limit: float | None = None
     verbose: bool = False
     device: str = "cpu"
     random_state: RandomState = None
 
-    solver = "network"  # no argument, but of CoCoClassifier
+    solver = "network"  # no argument, but of CoCoClassifier; nor is the next
+    landmarks = "rows"
 
     @abstractmethod
     def make_objective(self) -> Objective:
@@ -119,10 +127,15 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
 
         Parameters
         ----------
-        X : DataFrame or array of shape (n, d)
-            Numbers, categories, dates, booleans, with gaps.
-        y : array of shape (n,)
-            Classes, of any kind.
+        X : DataFrame or array of shape (n, d), or a table in blocks
+            Numbers, categories, dates, booleans, with gaps. Kernels also take a table in blocks,
+            which need not fit into memory: a Dask DataFrame, the path of a Parquet file or folder
+            (a glob, a list of paths, a ``pyarrow.dataset.Dataset``), or anything that yields data
+            frames, or pairs of X and y, each time it is iterated: a list, or a function without
+            arguments.
+        y : array of shape (n,), or the name of a column
+            Classes, of any kind. Of a table in blocks the name of their column, or a Dask Series;
+            None where blocks are pairs.
         sample_weight : array of shape (n,), optional
             How often each row counts: 2 is exactly the row twice, 0 the row left out. Weights
             that are not all whole numbers are relative: they are scaled to a mean of one. So are
@@ -131,9 +144,18 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         from cocoloss.estimators import fit as steps  # noqa: PLC0415 - torch, to train
         from cocoloss.estimators.jobs import train_jobs  # noqa: PLC0415
 
+        self._hint_at_order(y)
         with steps.unchanged_on_failure(self):
-            if self.solver == "kernel":
-                self.keep(*steps.fit_kernel(self, X, y, sample_weight))
+            if is_in_blocks(X, y):
+                from cocoloss.estimators.blocks import fit_blocks  # noqa: PLC0415 - seldom needed
+
+                self.keep(*fit_blocks(self, X, y, sample_weight))
+                self._check_order_of_blocks()
+                return self
+            if steps.solver_of(self) != "network":
+                from cocoloss.estimators.fit_kernels import fit_kernels  # noqa: PLC0415 - scipy
+
+                self.keep(*fit_kernels(self, X, y, sample_weight))
                 return self
             job = steps.prepare_job(self, X, y, sample_weight)
             with steps.reported(self, job, X, y, sample_weight) as listeners:
@@ -141,6 +163,23 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
                 (trained,) = train_jobs([job], heard, verbose=self.verbose)
                 self.keep(*steps.finish_job(job, trained))
         return self
+
+    def in_order(self, classes: NDArray[Any], y: Any) -> NDArray[Any]:  # noqa: ARG002
+        """Return sorted classes in the order that they are to have; ``y`` is as it was given."""
+        return classes
+
+    def _hint_at_order(self, y: Any) -> None:
+        """Say so if y has an order that this classifier does not look at."""
+
+    def _check_order_of_blocks(self) -> None:
+        """Refuse classes whose order is not that in which blocks are counted, the sorted one."""
+        counted = np.unique(self.model_.classes)
+        ordered = self.in_order(counted, None)
+        if not np.array_equal(ordered, counted):
+            raise CoCoError(
+                f"classes of a table in blocks are taken in the order {counted.tolist()}, not "
+                f"{ordered.tolist()}; write levels as numbers there"
+            )
 
     @_of_networks
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -236,7 +275,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         """Write the fitted classifier to a file such as ``model.coco``, whole or not at all.
 
         The file holds the weights and what the preprocessing has learnt, no pickle, and no rows
-        but those of ``solver="kernel"``, preprocessed.
+        but those of ``solver="kernel"``, preprocessed, unless ``landmarks`` is "kmeans".
         Callbacks are left out, and so are a ``random_state`` that is a generator and requests of
         scikit-learn's metadata routing; arguments that are series or frames become arrays.
 
@@ -335,14 +374,18 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         return tags
 
 
+# Stack level of a warning that a step of ``fit`` gives: the step, fit, what wraps it, the caller.
+_CALLER_OF_FIT = 4 if hasattr(BaseNetworkClassifier.fit, "__wrapped__") else 3
+
+
 @dataclass(eq=False, repr=False)
 class CoCoClassifier(BaseNetworkClassifier):
     r"""A classifier that collapses each class to a point and contrasts the classes to a simplex.
 
-    Small networks embed the rows of a table on the unit sphere so that inner products are 1
-    within a class and -1/(C-1) between classes; one Gaussian per class classifies there. By
-    default six networks are trained at once, each stops on rows it did not train on, and their
-    probabilities, calibrated on the same rows, are averaged.
+    Rows of a table are embedded so that inner products are 1 within a class and -1/(C-1) between
+    classes, and classes are read off there. What the loss estimates, the conditional mean of the
+    target points, is found in closed form by kernels with a learnt metric, or by small networks
+    that are trained, or by both: ``solver`` says which.
 
     Parameters
     ----------
@@ -354,16 +397,27 @@ class CoCoClassifier(BaseNetworkClassifier):
         "auto" is the paper's rule: plain if the largest class has less than three times the rows
         of the smallest, else balanced.
     similarity : str or array of shape (C, C), default="simplex"
-        Target similarity of the classes, as for :class:`cocoloss.CoCoLoss`.
-    solver : {"network", "kernel"}, default="network"
-        "network" trains networks by the loss. "kernel" finds in closed form what the loss
-        estimates, the conditional mean of the target points, by kernels with a learnt metric:
-        seconds for some thousand rows, no seeds that matter, and most arguments of networks have
-        no say. Its model file holds the preprocessed training rows.
+        Target similarity of the classes, as for :class:`cocoloss.CoCoLoss`: also "ordinal" and
+        "ordinal-simplex", for classes that have the order in which they are sorted;
+        :class:`CoCoOrdinalClassifier` knows other orders.
+    solver : {"auto", "kernel", "network", "both"}, default="auto"
+        "kernel" is the closed form: seconds for some thousand rows, no seeds that matter, honest
+        scores of the training rows, importances. Its model file holds the preprocessed training
+        rows. "network" trains ``n_members`` networks at once; each stops on rows it did not train
+        on, and their probabilities, calibrated on the same rows, are averaged. "both" adds the log
+        probabilities of kernels and of three networks, weighted as rows find best that neither has
+        learnt from. "auto" is "network" if an argument of networks, such as ``max_iter``, is given;
+        else "kernel", and "both" from 1,800 rows on, with fewer steps for the networks.
+    landmarks : {"rows", "kmeans"}, default="rows"
+        What kernels keep of the table: "rows" are training rows, all of a small table; "kmeans" are
+        means of clusters of at least three rows, so that neither the model nor its file holds any
+        row. They go without the leaves that large tables have otherwise.
     module : torch.nn.Module or callable, optional
         A network of your own instead of the multilayer perceptron: a module, which is copied and
         initialised anew for each member, or a function of (n_features, embedding_dim). Its output
         is divided by its norm as ``normalize`` says.
+    activation : {"auto", "silu", "relu"}, default="auto"
+        What hidden units do; "auto" is "silu".
     output : {"identity", "tanh"}, default="identity"
         What follows the last layer.
     normalize : bool or "auto", default="auto"
@@ -373,14 +427,18 @@ class CoCoClassifier(BaseNetworkClassifier):
         Share of units dropped before layer ``dropout_layer``.
     dropout_layer : int, default=-1
         0 drops inputs, -1 drops before the output layer.
-    max_iter : int, default=100
-        Epochs.
-    batch_size : int, default=64
-        Rows per step; with CoCo, small batches of many classes are drawn in pairs of one class.
-    learning_rate_init : float, default=3e-3
-        Learning rate at the start.
-    learning_rate : {"cosine", "constant"}, default="cosine"
-        Whether it falls to zero along a cosine.
+    max_iter : int or "auto", default="auto"
+        Epochs. "auto" is 100, and fewer for more than 3,000 rows: a member sees 300,000 rows, but
+        trains 6 epochs at least.
+    batch_size : int or "auto", default="auto"
+        Rows per step; "auto" is 64, from 4,000 rows on 128, and from 16,000 on 256. With CoCo,
+        small batches of many classes are drawn in pairs of one class.
+    learning_rate_init : float or "auto", default="auto"
+        Learning rate at the start; "auto" is 5e-3, and 8e-3 for batches that "auto" makes 256.
+    learning_rate : {"auto", "averaged", "cosine", "constant"}, default="auto"
+        "averaged", which is "auto", stays constant, and the weights are averaged over the last
+        epoch: as good as a falling rate, and to be had at any time. "cosine" falls to zero along
+        a cosine.
     weight_decay : float, default=1e-2
         Of AdamW.
     clip_norm : float, optional
@@ -389,16 +447,19 @@ class CoCoClassifier(BaseNetworkClassifier):
         Networks in the ensemble, trained in lockstep.
     early_stopping : bool, default=True
         Whether each member holds out rows, keeps its best epoch by them, and calibrates on them.
-        Where they would be fewer than 20, nothing is held out.
+        Where they would be fewer than 20, nothing is held out. If False, every "auto" has the
+        paper's meaning: 100 epochs, batches of 64, a rate of 3e-3 along a cosine, ReLU, Gaussians.
     validation_fraction : float, default=0.15
         Share of the rows that a member holds out; every class keeps at least two thirds.
-    n_iter_no_change : int, default=30
+    n_iter_no_change : int or "auto", default="auto"
         Epochs without improvement after which a member stops; there is a look at the held-out
-        rows at least three times in so many epochs.
+        rows at least three times in so many epochs. "auto" is 10, and 30 unless weights are
+        averaged.
     head : str or classifier, default="auto"
-        What classifies the embedding: "gaussian" (which is "auto"), "centroid", "angular",
-        "ridge", "svm", or a scikit-learn classifier. One of :mod:`cocoloss.heads` that has priors
-        of its own, other than "uniform", keeps them.
+        What classifies the embedding: "matrix" (which is "auto": learnt on the rows that members
+        hold out, see :class:`cocoloss.heads.MatrixHead`), "gaussian" (the paper's), "centroid",
+        "angular", "ridge", "svm", or a scikit-learn classifier. One of :mod:`cocoloss.heads` that
+        has priors of its own, other than "uniform", keeps them.
     priors : {"uniform", "empirical"} or array of shape (C,), default="uniform"
         Under which prior ``predict`` and ``predict_proba`` are meant: "uniform" for balanced
         accuracy, "empirical" for accuracy and log loss.
@@ -412,8 +473,11 @@ class CoCoClassifier(BaseNetworkClassifier):
         Whether another ``fit`` goes on from the networks of the last one.
     callbacks : sequence of callables, optional
         Called after every epoch with a :class:`cocoloss.training.Epoch`; True stops training.
+    time_limit : float, optional
+        Seconds that a fit may take. What is left out to keep to it, a warning says: kernels that
+        were not tried, rows, networks.
     verbose : bool, default=False
-        Whether to show a progress bar on a terminal.
+        Whether to show a progress bar on a terminal; of kernels, what is tried and how good it is.
     device : str, default="cpu"
         Where networks are trained: "cpu", "cuda" or "mps". Predicting is done by numpy.
     random_state : int, numpy generator or None
@@ -433,38 +497,168 @@ class CoCoClassifier(BaseNetworkClassifier):
     parameters_ : array of shape (n_members, P)
         Weights of the networks: predicting needs no torch.
     loo_proba_ : array of shape (n, C)
-        Of ``solver="kernel"``: probabilities of the rows of ``fit``, each by a fit without it (in
-        five folds, metric included). ``loo_score_`` is their accuracy.
+        Of kernels, without the networks beside them: probabilities of the rows of ``fit``, each by
+        a fit without it (in five folds, metric included, or by leave-one-out if there are more than
+        1,800). ``loo_score_`` is their accuracy.
     feature_importances_ : array of shape (d,)
-        Of ``solver="kernel"``: how much the function goes with each column; they sum to one.
+        Of kernels: how much the function goes with each column; they sum to one.
 
     Examples
     --------
     >>> from sklearn.datasets import load_wine
     >>> from cocoloss import CoCoClassifier
     >>> X, y = load_wine(return_X_y=True)
-    >>> classifier = CoCoClassifier(random_state=0, max_iter=20).fit(X, y)
+    >>> classifier = CoCoClassifier(random_state=0).fit(X, y)
     >>> classifier.score(X, y) > 0.95
+    True
+    >>> classifier.loo_score_ > 0.95  # honest: each row by a fit without it
     True
     """
 
     loss: str = "auto"
     similarity: str | ArrayLike = "simplex"
-    solver: str = "network"
+    solver: str = "auto"
+    landmarks: str = "rows"
 
     def make_objective(self) -> Objective:
         """Return the CoCo loss that the arguments ask for."""
         return CoCo(balance=self.loss, similarity=self.similarity)
 
+    def _hint_at_order(self, y: Any) -> None:
+        """Say once for a line of code that the order of y could be used."""
+        ordered = ordered_categories(y)
+        asked = not isinstance(self.similarity, str) or self.similarity != "simplex"
+        if ordered is not None and len(ordered) > 2 and not asked:
+            warnings.warn(
+                f"y is an ordered categorical, and {type(self).__name__} takes its classes as "
+                f"equally different; CoCoOrdinalClassifier makes use of their order",
+                OrderHint,
+                stacklevel=_CALLER_OF_FIT,
+            )
+
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """How much the function goes with each column of the table, (d,); they sum to one."""
         model = self._fitted_model()
-        if not isinstance(model.networks, KernelMachine):
-            raise AttributeError(  # noqa: TRY004 - for hasattr
+        if model.machine is None:
+            raise AttributeError(
                 "feature_importances_ is what kernels have learnt; fit with solver='kernel'"
             )
         return np.array(list(model.column_importances().values()))
+
+
+@dataclass(eq=False, repr=False)
+class CoCoOrdinalClassifier(CoCoClassifier):
+    r"""A classifier for levels: classes that have an order, such as grades.
+
+    Levels are target points that are as alike as they are near, 1 - 2|a-b|/(C-1), so that the ends
+    are opposite. The points are thermometers: what is learnt is the probability of every threshold.
+
+    Parameters are those of :class:`CoCoClassifier`, and ``levels``; two have defaults of their own.
+
+    Parameters
+    ----------
+    levels : sequence, optional
+        All levels, from the lowest to the highest. None takes the order of an ordered categorical
+        of pandas, else that of numbers; text has none. Levels without any row are no classes: the
+        others move together.
+    similarity : str or array of shape (C, C), default="ordinal"
+        Target similarity of the levels; "ordinal-simplex" is half way to that of
+        :class:`CoCoClassifier`.
+    priors : {"auto", "uniform", "empirical"} or array of shape (C,), default="auto"
+        "auto" is "uniform" for :meth:`predict_proba` and the most probable level, as balanced
+        accuracy wants it, and "empirical" for :meth:`predict_cumulative`, the median and the mean,
+        since distances are averaged over rows as they come. Anything else is the prior of all.
+
+    Attributes
+    ----------
+    classes_ : array of shape (C,)
+        The levels that ``fit`` has seen, from the lowest to the highest. Other attributes are those
+        of :class:`CoCoClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> import pandas as pd
+    >>> from cocoloss import CoCoOrdinalClassifier
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> y = pd.cut(y, [0, 100, 200, 400], labels=["mild", "some", "severe"])
+    >>> classifier = CoCoOrdinalClassifier(random_state=0).fit(X, y)
+    >>> classifier.classes_.tolist()
+    ['mild', 'some', 'severe']
+    >>> classifier.predict(X[:2], rule="median").tolist()
+    ['severe', 'mild']
+    >>> classifier.predict_cumulative(X[:2]).shape
+    (2, 3)
+    """
+
+    similarity: str | ArrayLike = "ordinal"
+    priors: str | ArrayLike = "auto"
+    levels: Sequence[Any] | None = None
+
+    def in_order(self, classes: NDArray[Any], y: Any) -> NDArray[Any]:
+        """Return the classes from the lowest to the highest level, or say that none is known."""
+        levels = ordered_categories(y) if self.levels is None else self.levels
+        if levels is not None:
+            return by_levels(classes, levels, type(self).__name__)
+        if classes.dtype.kind in "OUS":
+            raise CoCoError(
+                f"{type(self).__name__} must know the order of the levels, which text such as "
+                f"{classes[:5].tolist()} does not tell; give levels=[...], from the lowest to the "
+                f"highest, or make y an ordered categorical"
+            )
+        return classes
+
+    def _hint_at_order(self, y: Any) -> None:
+        """Nothing to hint at."""
+
+    def predict(self, X: Any, rule: str = "mode") -> NDArray[Any]:
+        """Return the level of each row.
+
+        Parameters
+        ----------
+        X : table of n rows
+        rule : {"mode", "median", "mean"}
+            - "mode": the most probable level, the argmax of :meth:`predict_proba`.
+            - "median": the first level whose :meth:`predict_cumulative` reaches 1/2, for small
+              absolute errors.
+            - "mean": the level nearest to the expected one, for small squared errors: by the
+              numbers that levels are, else by their ranks.
+        """
+        check_option(rule, "rule", ("mode", "median", "mean"))
+        if rule == "mode":
+            return super().predict(X)
+        if rule == "median":
+            best = (self.predict_cumulative(X) >= 0.5).argmax(axis=1)
+            return np.asarray(self.classes_[best])
+        proba = self._proba_of_rows(X)
+        C = len(self.classes_)
+        is_number = self.classes_.dtype.kind in "iuf"
+        values = self.classes_.astype(np.float64) if is_number else np.arange(C, dtype=np.float64)
+        best = np.abs((proba @ values)[:, None] - values).argmin(axis=1)
+        return np.asarray(self.classes_[best])
+
+    @available_if(_head_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_cumulative(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability that a row has each level or a lower one, (n, C).
+
+        With ``priors="auto"`` it is meant under the class shares of the training rows, else under
+        ``priors``, as :meth:`predict_proba` is, whose running sum it is then.
+        """
+        cumulative = np.asarray(np.minimum(self._proba_of_rows(X).cumsum(axis=1), 1))
+        cumulative[:, -1] = 1
+        return cumulative
+
+    def _proba_of_rows(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each level, (n, C), where distances are to be small."""
+        proba: NDArray[np.float64] = self.predict_proba(X)
+        is_auto = isinstance(self.priors, str) and self.priors == "auto"
+        if not (is_auto and isinstance(self.head, str)):  # a head of the user's own has its priors
+            return proba
+        masses = self.history_.class_masses
+        shares = decision_prior("empirical", self.class_weight, self.classes_, masses)
+        proba = proba * (shares / self.class_prior_)
+        return np.asarray(proba / proba.sum(axis=1, keepdims=True))
 
 
 class DotRegressionClassifier(BaseNetworkClassifier):

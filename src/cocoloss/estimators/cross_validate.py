@@ -20,7 +20,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import _check_method_params
 
 from cocoloss.estimators.classifiers import BaseNetworkClassifier
-from cocoloss.estimators.fit import finish_job, prepare_job
+from cocoloss.estimators.fit import finish_job, prepare_job, solver_of
 from cocoloss.estimators.jobs import Job, train_jobs
 from cocoloss.exceptions import CoCoError
 
@@ -191,7 +191,7 @@ def _fit_folds(
         try:
             if random_states is not None:
                 one.set_params(random_state=random_states[i])
-            if one.solver == "kernel":  # there are no steps to share
+            if solver_of(one) != "network":  # there are no steps to share
                 one.fit(X, y, **params)
                 continue
             job = prepare_job(one, X, y, **params)
@@ -207,11 +207,12 @@ def _fit_folds(
 
 
 def _shape(job: Job) -> Any:
-    """Return what jobs of one stack share: sizes of layers and batches, steps in an epoch."""
+    """Return what jobs of one stack share: layers, the schedule, sizes of batches, steps."""
     fewest = min(len(rows) for rows in job.train)
     batch_size = min(job.design.schedule.batch_size, fewest)
     held_out = all(len(rows) for rows in job.held_out)
-    return job.design.layer_sizes, job.n_classes, batch_size, fewest // batch_size, held_out
+    steps = batch_size, fewest // batch_size
+    return job.design.layer_sizes, job.n_classes, job.design.schedule, *steps, held_out
 
 
 def _train(jobs: Mapping[int, Job], outcomes: list[Any], error_score: Any) -> None:

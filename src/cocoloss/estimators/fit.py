@@ -9,9 +9,10 @@ solver takes jobs and returns :class:`cocoloss.estimators.jobs.Trained`, with ne
 """
 
 import copy
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import LinearSVC
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from cocoloss._checks import as_generator, check_integer, check_option, is_sparse
 from cocoloss.columns import make_preprocessor
@@ -29,9 +30,9 @@ from cocoloss.columns.frames import check_is_table, is_polars
 from cocoloss.estimators.early_stopping import split_held_out
 from cocoloss.estimators.jobs import Design, Job, Trained, module_factory, trained_so_far
 from cocoloss.estimators.model import (
+    ACTIVATIONS,
     BLOCK_NUMBERS,
     OUTPUTS,
-    WORTH_A_THREAD,
     FittedModel,
     History,
     as_inputs,
@@ -46,16 +47,45 @@ from cocoloss.estimators.targets import (
     relative,
 )
 from cocoloss.exceptions import CoCoError
-from cocoloss.geometry import target_points
-from cocoloss.heads import HEADS, EmbeddingHead, make_head
+from cocoloss.heads import HEADS, EmbeddingHead, MatrixHead, make_head
 from cocoloss.heads.fitted import FittedLinear
+from cocoloss.heads.readout import calibrate_together
 from cocoloss.training import Callback, Epoch, Schedule
 
-DECAYS = ("cosine", "constant")
-SOLVERS = ("network", "kernel")
+DECAYS = ("auto", "averaged", "cosine", "constant")
+SOLVERS = ("auto", "kernel", "network", "both")
+LANDMARKS = ("rows", "kmeans")
+# Arguments that kernels have, too; who gives another one wants networks.
+OF_BOTH = {
+    "solver",
+    "landmarks",
+    "similarity",
+    "levels",
+    "priors",
+    "class_weight",
+    "preprocess",
+    "time_limit",
+    "verbose",
+    "random_state",
+}
 OF_NETWORKS = {"module": None, "head": "auto", "warm_start": False, "callbacks": None}
 LINEAR_HEADS = ("ridge", "svm")
+HELD_OUT_HEADS = {"gaussian": "matrix"}  # what "auto" prefers where rows are held out
 VALIDATIONS = 50  # at most so many looks at the held-out rows in a fit
+
+# What "auto" means where nothing is held out, which is the paper's way, or a module is trained.
+PLAIN: dict[str, Any] = {
+    "max_iter": 100,
+    "batch_size": 64,
+    "learning_rate_init": 3e-3,
+    "learning_rate": "cosine",
+    "activation": "relu",
+}
+# Elsewhere: up to so many rows of a member, rows in a batch, and the rate that suits it.
+BATCHES = ((4_000, 64, 5e-3), (16_000, 128, 5e-3), (math.inf, 256, 8e-3))
+ROWS_SEEN = 300_000  # by a member in all its epochs, but in so many epochs at least and at most:
+FEWEST_EPOCHS, MOST_EPOCHS = 6, 100
+PATIENCE = {"averaged": 10, "cosine": 30, "constant": 30}
 
 
 class Fitted(NamedTuple):
@@ -65,7 +95,7 @@ class Fitted(NamedTuple):
     history: History
     preprocessor: Any
     heads: list[Any]
-    loo: "LeaveOneOut | None" = None
+    loo: Any = None  # LeaveOneOut, or the score alone where there are too many rows
 
 
 class LeaveOneOut(NamedTuple):
@@ -108,18 +138,28 @@ class Rows:
 
 
 def read_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, keep_preprocessor: bool
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    keep_preprocessor: bool,
+    ranks: bool = False,
 ) -> Rows:
     """Read a table, its classes and weights, and learn the preprocessing, unless it is to stay."""
     reader = type(estimator).__name__
     X = as_table(estimator, X)
-    classes, labels, weights = encode_targets(X, y, sample_weight, reader)
+    classes, labels, weights = encode_targets(X, y, sample_weight, reader, estimator.in_order)
 
     # Every row as often as it weighs; from here on weights are what no copies could say.
     copies = make_copies(X, labels, weights, reader, in_lowest_terms=True)
     labels, weights = labels[copies.rows], copies.weights
     preprocessor, inputs = read_inputs(
-        estimator, _safe_indexing(X, copies.rows), classes[labels], learn=not keep_preprocessor
+        estimator,
+        _safe_indexing(X, copies.rows),
+        classes[labels],
+        learn=not keep_preprocessor,
+        ranks=ranks,
     )
     masses = np.bincount(labels, weights=weights).astype(np.float64)
     return Rows(
@@ -148,12 +188,26 @@ def prepare_job(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Jo
     start, seed = _start(estimator, rows.classes) if goes_on else (None, new_seed(estimator))
     seeds = [seed + k for k in range(estimator.n_members)]
     train, held_out = _split(estimator, rows.labels, rows.groups, seeds)
-    design = make_design(estimator, rows.inputs.shape[1], len(rows.classes), seed)
+    shape = min(map(len, train)), rows.inputs.shape[1], len(rows.classes)
+    design = make_design(estimator, shape, seed, holds_out=estimator.early_stopping, start=start)
     if start is not None and design.layer_sizes != start.layer_sizes:
         raise CoCoError(
             f"warm_start goes on with layers of {start.layer_sizes}, but the arguments and the "
             f"table ask for {design.layer_sizes}; set warm_start=False to start anew"
         )
+    return job_of(rows, design, train, held_out, seed, seeds, start)
+
+
+def job_of(
+    rows: Rows,
+    design: Design,
+    train: list[NDArray[np.int64]],
+    held_out: list[NDArray[np.int64]],
+    seed: int,
+    seeds: list[int],
+    start: Any = None,
+) -> Job:
+    """Return rows as a job: those that each member trains on, and those it holds out."""
     weighted = rows.weights * rows.class_weights[rows.labels]
     return Job(
         design=design,
@@ -172,44 +226,19 @@ def prepare_job(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Jo
     )
 
 
-def fit_kernel(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Fitted:
-    """Fit a classifier in closed form, by kernels; see closed_form.py."""
-    from cocoloss.estimators.closed_form import (  # noqa: PLC0415 - scipy
-        LARGE,
-        fit_closed_form,
-    )
-
-    check_arguments(estimator)
-    rows = read_rows(estimator, X, y, sample_weight, keep_preprocessor=False)
-    seed = new_seed(estimator)
-    points = target_points(estimator.similarity, len(rows.classes))
-    with threads_for(WORTH_A_THREAD if len(rows.inputs) >= LARGE else 0):
-        found = fit_closed_form(
-            rows.inputs, rows.labels, rows.weights, rows.class_weights, points, rows.prior, seed
-        )
-    losses = [setting.loss for setting in found.recipe.members]
-    history = History([losses], np.zeros(1, np.int64), seed, rows.masses)
-    encoder = getattr(rows.preprocessor, "encoder_", rows.preprocessor)  # a user's own has none
-    model = FittedModel(rows.classes, rows.prior, encoder, found.machine, (found.readout,))
-    honest = found.readout.predict_proba(found.honest)
-    right = honest.argmax(axis=1) == rows.labels
-    accuracy = float(np.average(right, weights=rows.weights))
-    loo = LeaveOneOut(_of_given_rows(rows, honest, model), accuracy)
-    return Fitted(model, history, rows.preprocessor, [found.readout], loo)
+def solver_of(estimator: Any) -> str:
+    """Return what fits an estimator: "auto" is networks where an argument of theirs was given."""
+    solver = check_option(estimator.solver, "solver", SOLVERS)
+    if solver != "auto":
+        return solver
+    mine = (field for field in fields(estimator) if field.name not in OF_BOTH)
+    given = any(not _is_default(getattr(estimator, field.name), field) for field in mine)
+    return "network" if given else "auto"
 
 
-def _of_given_rows(rows: Rows, proba: NDArray[np.float64], model: FittedModel) -> NDArray[Any]:
-    """Return probabilities of each row of the table, from those of its copies.
-
-    The fit has not seen rows that weigh nothing: what the model predicts is honest.
-    """
-    n = _num_samples(rows.table)
-    result = np.empty((n, proba.shape[1]))
-    unseen = np.setdiff1d(np.arange(n), rows.positions)
-    if len(unseen):
-        result[unseen] = model.predict_proba(_safe_indexing(rows.table, unseen))
-    result[rows.positions] = proba
-    return result
+def _is_default(value: Any, field: Field[Any]) -> bool:
+    simple = isinstance(value, (str, int, float, tuple))
+    return value is field.default or (simple and value == field.default)
 
 
 def as_table(estimator: Any, X: Any) -> Any:
@@ -241,13 +270,13 @@ def new_seed(estimator: Any) -> int:
 
 
 def read_inputs(
-    estimator: Any, rows: Any, y: NDArray[Any], *, learn: bool
+    estimator: Any, rows: Any, y: NDArray[Any], *, learn: bool, ranks: bool = False
 ) -> tuple[Any, NDArray[np.float32]]:
     """Return the preprocessing and what it makes of training rows, after learning if it is new."""
     if not learn:
         preprocessor = estimator.preprocessor_
         return preprocessor, as_inputs(preprocessor.transform(rows), preprocessor, rows)
-    preprocessor = make_preprocessor(estimator.preprocess, type(estimator).__name__)
+    preprocessor = make_preprocessor(estimator.preprocess, type(estimator).__name__, ranks=ranks)
     # To those who read the classes, such as a target encoder, that is not fit and then transform.
     if hasattr(preprocessor, "fit_transform"):
         made = preprocessor.fit_transform(rows, y)
@@ -256,25 +285,54 @@ def read_inputs(
     return preprocessor, as_inputs(made, preprocessor, rows)
 
 
-def make_design(estimator: Any, n_features: int, n_classes: int, seed: int) -> Design:
-    """Return what the arguments of an estimator make of a table of that size."""
+def training_settings(estimator: Any, n_rows: int) -> dict[str, Any]:
+    """Return the arguments of training, with "auto" as what it means for so many rows."""
+    meant = PLAIN
+    if estimator.early_stopping and estimator.module is None:
+        suits = n_rows if is_auto(estimator.batch_size) else 0  # 8e-3 is for large batches
+        batch_size, rate = next((size, rate) for most, size, rate in BATCHES if suits <= most)
+        meant = {
+            "max_iter": int(np.clip(ROWS_SEEN // n_rows, FEWEST_EPOCHS, MOST_EPOCHS)),
+            "batch_size": batch_size,
+            "learning_rate_init": rate,
+            "learning_rate": "averaged",
+            "activation": "silu",
+        }
+    given = {name: getattr(estimator, name) for name in meant}
+    settings = {name: meant[name] if is_auto(value) else value for name, value in given.items()}
+    patience = estimator.n_iter_no_change
+    patience = PATIENCE[settings["learning_rate"]] if is_auto(patience) else patience
+    return settings | {"n_iter_no_change": patience}
+
+
+def make_design(
+    estimator: Any, shape: tuple[int, int, int], seed: int, *, holds_out: bool, start: Any = None
+) -> Design:
+    """Return what the arguments of an estimator make of a table.
+
+    ``shape`` has the rows of a member, the columns of the matrix, and the classes; ``holds_out``
+    says whether some rows are kept from training. Networks to go on from keep their units.
+    """
+    n_rows, n_features, n_classes = shape
     _check_device(estimator.device)
     objective: Objective = estimator.make_objective()
     q = None if is_auto(estimator.embedding_dim) else int(estimator.embedding_dim)
     hidden = np.atleast_1d(estimator.hidden_layer_sizes).tolist()
     sizes = objective.layer_sizes(n_features, hidden, q, n_classes)
-    patience = estimator.n_iter_no_change
+    settings = training_settings(estimator, n_rows)
+    n_epochs, patience = settings["max_iter"], settings["n_iter_no_change"]
     schedule = Schedule(
-        n_epochs=estimator.max_iter,
-        batch_size=estimator.batch_size,
-        learning_rate=estimator.learning_rate_init,
-        decay=estimator.learning_rate,
+        n_epochs=n_epochs,
+        batch_size=settings["batch_size"],
+        learning_rate=settings["learning_rate_init"],
+        decay=settings["learning_rate"],
         weight_decay=estimator.weight_decay,
         clip_norm=estimator.clip_norm,
         patience=patience if estimator.early_stopping else None,
         # Often enough to see within the patience whether there is progress.
-        validate_every=max(1, min(estimator.max_iter // VALIDATIONS, patience // 3)),
+        validate_every=max(1, min(n_epochs // VALIDATIONS, patience // 3)),
         pair_rows=objective.pair_rows,
+        seconds=estimator.time_limit,
     )
     normalize = estimator.normalize
     network = {
@@ -283,7 +341,11 @@ def make_design(estimator: Any, n_features: int, n_classes: int, seed: int) -> D
         "output": estimator.output,
         "normalize": objective.normalize if is_auto(normalize) else bool(normalize),
         "linear_hidden": objective.logits and q is not None,
+        "activation": getattr(start, "activation", settings["activation"]),
     }
+    head = estimator.head
+    if is_auto(head):
+        head = HELD_OUT_HEADS.get(objective.head, objective.head) if holds_out else objective.head
     module = estimator.module
     return Design(
         objective,
@@ -291,7 +353,7 @@ def make_design(estimator: Any, n_features: int, n_classes: int, seed: int) -> D
         objective.make_loss(n_classes, sizes[-1], seed),
         schedule,
         network,
-        objective.head if is_auto(estimator.head) else estimator.head,
+        head,
         None if module is None else module_factory(module, n_features, sizes[-1]),
         estimator.device,
     )
@@ -346,7 +408,10 @@ def _fit_heads(
     job: Job,
     features: NDArray[Any],  # (K, n, q), what the heads look at
 ) -> list[Any]:
-    """Return a head for each member, fitted on its training rows, calibrated on the others."""
+    """Return a head for each member, fitted on its training rows, calibrated on the others.
+
+    Those of "matrix" learn from the held-out rows of all members together.
+    """
     weights = head_weights(job)
     even = bool(np.all(weights == weights[0]))
     heads = []
@@ -363,9 +428,14 @@ def _fit_heads(
                 )
             else:
                 head.fit(h[rows], job.labels[rows], sample_weight=weights[rows])
-            if len(held_out) and isinstance(head, EmbeddingHead):
+            alone = isinstance(head, EmbeddingHead) and not isinstance(head, MatrixHead)
+            if len(held_out) and alone:
                 head.calibrate(h[held_out], job.labels[held_out], sample_weight=weights[held_out])
             heads.append(head)
+        if isinstance(heads[0], MatrixHead):
+            honest = zip(features, job.held_out, strict=True)
+            parts = [(h[rows], job.labels[rows], weights[rows]) for h, rows in honest]
+            calibrate_together(heads, *zip(*parts, strict=True))
     return heads
 
 
@@ -472,7 +542,10 @@ POSSIBLE: dict[str, tuple[str, Callable[[Any], bool]]] = {
         "'auto' or a whole number",
         lambda value: is_auto(value) or not isinstance(value, str),
     ),
-    "learning_rate_init": ("a number above 0", lambda x: _is_number(x) and 0 < x < np.inf),
+    "learning_rate_init": (
+        "'auto' or a number above 0",
+        lambda x: is_auto(x) or (_is_number(x) and 0 < x < np.inf),
+    ),
     "weight_decay": ("a number at least 0", lambda x: _is_number(x) and 0 <= x < np.inf),
     "dropout": ("a number at least 0 and below 1", lambda x: _is_number(x) and 0 <= x < 1),
     # Whether there is such a layer, the network will say.
@@ -491,6 +564,10 @@ POSSIBLE: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "early_stopping": ("True or False", _is_truth),
     "warm_start": ("True or False", _is_truth),
     "normalize": ("True or False, or 'auto'", lambda value: is_auto(value) or _is_truth(value)),
+    "time_limit": (
+        "a number of seconds above 0, or None for no limit",
+        lambda x: x is None or (_is_number(x) and 0 < x < np.inf),
+    ),
     "callbacks": ("a list of functions that get an Epoch", _are_callbacks),
     "class_weight": (
         "None, 'balanced' or a dict of class to weight",
@@ -511,15 +588,17 @@ def check_arguments(estimator: Any) -> None:
         value = getattr(estimator, name)
         if not is_possible(value):
             raise CoCoError(f"{name} must be {wanted}, not {value!r:.80}")
-    for name in ("max_iter", "batch_size", "n_iter_no_change", "n_members"):
-        check_integer(getattr(estimator, name), name, minimum=1)
+    check_integer(estimator.n_members, "n_members", minimum=1)
+    for name in ("max_iter", "batch_size", "n_iter_no_change", "embedding_dim"):
+        if not is_auto(getattr(estimator, name)):
+            check_integer(getattr(estimator, name), name, minimum=1)
     for size in np.atleast_1d(np.asarray(estimator.hidden_layer_sizes, dtype=object)).tolist():
         check_integer(size, "each of hidden_layer_sizes", minimum=1)
-    if not is_auto(estimator.embedding_dim):
-        check_integer(estimator.embedding_dim, "embedding_dim", minimum=1)
     check_option(estimator.solver, "solver", SOLVERS)
+    check_option(estimator.landmarks, "landmarks", LANDMARKS)
     check_option(estimator.learning_rate, "learning_rate", DECAYS)
     check_option(estimator.output, "output", OUTPUTS)
+    check_option(estimator.activation, "activation", ("auto", *ACTIVATIONS))
     if isinstance(estimator.class_weight, Mapping):
         _check_class_weights(estimator.class_weight)
     _check_head(estimator, objective)
@@ -557,18 +636,25 @@ def _check_head(estimator: Any, objective: Objective) -> None:
 
 def _check_together(estimator: Any, objective: Objective) -> None:
     """Refuse arguments that other arguments leave without effect or sense."""
-    if estimator.solver == "kernel":
+    if estimator.solver in ("kernel", "both"):
         for name, default in OF_NETWORKS.items():
             value = getattr(estimator, name)
             if not (value is default or is_named(value, "auto") or not value):
                 raise CoCoError(
-                    f"{name}={value!r:.80} is for networks, and solver='kernel' trains none; leave "
-                    f"it out, or use solver='network'"
+                    f"{name}={value!r:.80} is for networks alone, not for "
+                    f"solver={estimator.solver!r}; leave it out, or use solver='network'"
                 )
-    if estimator.module is not None and (estimator.output != "identity" or estimator.dropout):
+    if estimator.landmarks != "rows" and solver_of(estimator) == "network":
         raise CoCoError(
-            f"output={estimator.output!r} and dropout={estimator.dropout!r} are options of the "
-            f"multilayer perceptron; put what you want of them into your module"
+            f"landmarks={estimator.landmarks!r} is for kernels, and networks have none; leave it "
+            f"out, or use solver='kernel'"
+        )
+    of_perceptrons = {"output": "identity", "dropout": 0.0, "activation": "auto"}
+    changed = [name for name, usual in of_perceptrons.items() if getattr(estimator, name) != usual]
+    if estimator.module is not None and changed:
+        raise CoCoError(
+            f"{' and '.join(f'{name}={getattr(estimator, name)!r}' for name in changed)} is for "
+            f"the multilayer perceptron; put what you want of it into your module"
         )
     if not is_auto(estimator.normalize) and estimator.normalize and objective.logits:
         raise CoCoError(

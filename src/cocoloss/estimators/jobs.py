@@ -72,6 +72,7 @@ class Design:
             normalize=normalize,
             linear_hidden=self.network["linear_hidden"],
             logits=self.logits,
+            activation=self.network["activation"],
         )
 
 

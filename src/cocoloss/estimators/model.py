@@ -28,6 +28,7 @@ BLOCK_NUMBERS = 2**17  # activations of one block of rows: 1 MB, so that layers 
 MODULE_ROWS = 4096  # rows that a module of the user's own gets at once
 MAX_WIDTH = 2**24
 OUTPUTS = ("identity", "tanh")
+ACTIVATIONS = ("relu", "silu")
 ENCODERS: dict[str, Any] = {kind.__name__: kind for kind in (TableEncoder, FloatEncoder)}
 TINY_NORM = 1e-12  # that of cocoloss.networks, which needs torch
 # Multiplications of one step from which a second thread is worth its risk. On idle cores it pays
@@ -63,7 +64,7 @@ class Networks(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """K multilayer perceptrons with ReLU units, as arrays.
+    """K multilayer perceptrons, as arrays.
 
     They compute in float64, so that a row gets the same prediction whatever other rows it comes
     with: float32 products round differently in blocks of different sizes.
@@ -73,8 +74,9 @@ class Ensemble:
     parameters: NDArray[np.float32]  # (K, P), in the order of cocoloss.networks.LockstepMLP
     output: str = "identity"  # what follows the last layer: one of OUTPUTS
     normalize: bool = False  # whether outputs are divided by their norm
-    linear_hidden: bool = False  # whether the last hidden layer has no ReLU
+    linear_hidden: bool = False  # whether the last hidden layer is linear
     logits: bool = False  # whether the embedding is the last hidden layer, and outputs are logits
+    activation: str = "relu"  # of the other hidden layers: one of ACTIVATIONS
 
     @property
     def n_networks(self) -> int:
@@ -107,8 +109,8 @@ class Ensemble:
             )
             start = stop + n_out
 
-    def has_relu(self, layer: int) -> bool:
-        """Return whether a layer, from 0, has ReLU units."""
+    def is_curved(self, layer: int) -> bool:
+        """Return whether a layer, from 0, has units that are not linear."""
         n_layers = len(self.layer_sizes) - 1
         return layer < (n_layers - 2 if self.linear_hidden else n_layers - 1)
 
@@ -135,8 +137,8 @@ class Ensemble:
         for layer, (weight, bias) in enumerate(layers[:-1] if hidden else layers):
             a = a @ weight
             a += bias
-            if self.has_relu(layer):
-                np.maximum(a, 0, out=a)
+            if self.is_curved(layer):
+                a = _activated(a, self.activation)
         if hidden:
             return a
         if self.output == "tanh":
@@ -158,10 +160,65 @@ class Ensemble:
         output = check_option(state_part(state, "output", str), "output", OUTPUTS)
         flags = ("normalize", "linear_hidden", "logits")
         truths = {name: state_part(state, name, bool) for name in flags}
-        return cls(tuple(map(int, sizes)), parameters, output, **truths)
+        known = state.get("activation", "relu")  # the only one before files of version 3
+        activation = check_option(known, "activation", ACTIVATIONS)
+        return cls(tuple(map(int, sizes)), parameters, output, **truths, activation=activation)
 
 
-NETWORKS: dict[str, Any] = {kind.__name__: kind for kind in (Ensemble, KernelMachine)}
+@dataclass(frozen=True, eq=False)
+class Together:
+    """A kernel machine and networks, which embed rows in spaces of one dimension: (K, n, q)."""
+
+    machine: KernelMachine
+    ensemble: Ensemble
+
+    @property
+    def n_networks(self) -> int:
+        """The machine and the networks, K."""
+        return 1 + self.ensemble.n_networks
+
+    @property
+    def n_inputs(self) -> int:
+        """Columns of the matrix that they take, d."""
+        return self.machine.n_inputs
+
+    @property
+    def width(self) -> int:
+        """Dimensions of an embedding, q."""
+        return self.machine.width
+
+    n_outputs = width
+
+    def outputs(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the embedding of the rows by the machine and by each network, (K, n, q)."""
+        with _threads_of(self.machine):
+            first = self.machine.outputs(X)
+        return np.concatenate([first, self.ensemble.embeddings(X)])
+
+    embeddings = outputs
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the value as nested dicts."""
+        return {"machine": self.machine.to_state(), "ensemble": self.ensemble.to_state()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
+        machine = KernelMachine.from_state(state_part(state, "machine", dict))
+        ensemble = Ensemble.from_state(state_part(state, "ensemble", dict))
+        sizes = {(each.n_inputs, each.width) for each in (machine, ensemble)}
+        require(len(sizes) == 1, "its kernels and its networks are of different sizes")
+        return cls(machine, ensemble)
+
+
+NETWORKS: dict[str, Any] = {kind.__name__: kind for kind in (Ensemble, KernelMachine, Together)}
+
+
+def machine_in(networks: Networks) -> KernelMachine | None:
+    """Return the kernel machine among what embeds rows, if there is one."""
+    if isinstance(networks, Together):
+        return networks.machine
+    return networks if isinstance(networks, KernelMachine) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +267,7 @@ class ModuleNetworks:
 class FittedModel:
     """An encoder of tables, networks that embed rows, and a head for each that reads a class off.
 
-    Predictions of the members are averaged.
+    Predictions of the members are averaged, or pooled by weights.
 
     Attributes
     ----------
@@ -221,12 +278,15 @@ class FittedModel:
     encoder : object with ``transform``
         Makes a float32 matrix of a table: a value of :mod:`cocoloss.columns.encoder`, or a
         transformer of the user's own.
-    networks : Ensemble, ModuleNetworks or KernelMachine
+    networks : Ensemble, ModuleNetworks, KernelMachine or Together
         Make embeddings of its rows.
     heads : tuple
         One per network: values of :mod:`cocoloss.heads.fitted`, or classifiers of the user's own.
     reads_outputs : bool
         Whether the heads look at the outputs of the networks rather than at the embeddings.
+    pool : array of shape (K,), optional
+        What the log probabilities of each member, less those of the prior, weigh in a sum that
+        takes the place of averaged probabilities: members of different strength are no crowd.
     """
 
     classes: NDArray[Any]
@@ -235,6 +295,12 @@ class FittedModel:
     networks: Networks
     heads: tuple[Any, ...]
     reads_outputs: bool = False
+    pool: NDArray[np.float64] | None = None
+
+    @property
+    def machine(self) -> KernelMachine | None:
+        """The kernels, if there are any."""
+        return machine_in(self.networks)
 
     @property
     def n_inputs(self) -> int:
@@ -257,7 +323,7 @@ class FittedModel:
         """
         features = self.head_inputs(self.inputs(X))
         if self.has("predict_proba"):
-            best = self._mean("predict_proba", features).argmax(axis=1)
+            best = self._probabilities(features).argmax(axis=1)
         elif self.has("decision_function"):
             mean = self._mean("decision_function", features)
             best = (mean > 0).astype(int) if mean.ndim == 1 else mean.argmax(axis=1)
@@ -269,7 +335,17 @@ class FittedModel:
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class, (n, C), averaged over the members."""
-        return self._mean("predict_proba", self.head_inputs(self.inputs(X)))
+        return self._probabilities(self.head_inputs(self.inputs(X)))
+
+    def _probabilities(self, features: NDArray[Any]) -> NDArray[np.float64]:
+        if self.pool is None:
+            return self._mean("predict_proba", features)
+        log_prior, logits = np.log(self.prior), np.log(self.prior)
+        for weight, head, each in zip(self.pool, self.heads, features, strict=True):
+            log_p = np.log(np.maximum(head.predict_proba(each), np.finfo(np.float64).tiny))
+            logits = logits + weight * (log_p - log_prior)
+        p = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return a score per class, (n, C); for two classes one score, positive for the second."""
@@ -278,7 +354,7 @@ class FittedModel:
     def _decisions(self, features: NDArray[Any]) -> NDArray[np.float64]:
         if self.has("predict_proba"):
             floor = np.finfo(np.float64).tiny
-            scores = np.log(np.maximum(self._mean("predict_proba", features), floor))
+            scores = np.log(np.maximum(self._probabilities(features), floor))
             return scores[:, 1] - scores[:, 0] if len(self.classes) == 2 else scores
         return self._mean("decision_function", features)
 
@@ -298,19 +374,19 @@ class FittedModel:
 
     def kernel(self, X: Any, Z: Any = None) -> NDArray[np.float64]:
         """Return the learnt kernel between the rows of X and of Z (X if None), (n, m)."""
-        if isinstance(self.networks, KernelMachine):
+        if self.machine is not None:
             inputs = self.inputs(X)
-            return self.networks.kernel(inputs, inputs if Z is None else self.inputs(Z))
+            return self.machine.kernel(inputs, inputs if Z is None else self.inputs(Z))
         left = self.transform(X).astype(np.float64)
         right = left if Z is None else self.transform(Z).astype(np.float64)
         return left @ right.T
 
     def outlier_score(self, X: Any) -> NDArray[np.float64]:
         """Return how strange each row is, averaged over the members; larger is stranger."""
-        if isinstance(self.networks, KernelMachine):
+        if self.machine is not None:
             inputs = self.inputs(X)
-            with _threads_of(self.networks):
-                return self.networks.outlier_score(inputs)
+            with _threads_of(self.machine):
+                return self.machine.outlier_score(inputs)
         return self._mean("outlier_score", self.head_inputs(self.inputs(X)))
 
     def column_importances(self) -> dict[str, float]:
@@ -318,15 +394,17 @@ class FittedModel:
 
         Kernels know it. A transformer of the user's own has no columns but those that it makes.
         """
-        machine = self.networks
-        assert isinstance(machine, KernelMachine)
-        shares = machine.column_importances
+        assert self.machine is not None
+        return self.by_column(self.machine.column_importances)
+
+    def by_column(self, shares: NDArray[np.float64]) -> dict[str, float]:
+        """Add up what belongs to inputs, (d,), by the columns of the table they come from."""
         if not hasattr(self.encoder, "origins"):
             return {f"x{j}": float(share) for j, share in enumerate(shares)}
-        importances = dict.fromkeys(self.encoder.column_names, 0.0)
+        sums = dict.fromkeys(self.encoder.column_names, 0.0)
         for name, share in zip(self.encoder.origins, shares, strict=True):
-            importances[name] += float(share)
-        return importances
+            sums[name] += float(share)
+        return sums
 
     def inputs(self, X: Any) -> NDArray[np.float32]:
         """Return the matrix that the networks get of a table, (n, d)."""
@@ -363,6 +441,7 @@ class FittedModel:
             "networks": {"kind": type(networks).__name__, **networks.to_state()},
             "heads": [head.to_state() for head in self.heads],
             "reads_outputs": self.reads_outputs,
+            **({} if self.pool is None else {"pool": self.pool}),
         }
 
     @classmethod
@@ -390,12 +469,14 @@ class FittedModel:
         heads = tuple(map(head_from_state, state_part(state, "heads", list)))
         fits = 0 < len(heads) == networks.n_networks
         require(fits, "there is not one head for each network")
-        require(len({type(head) for head in heads}) == 1, "the heads are of different kinds")
+        pool = state_array(state, "pool", np.float64, (len(heads),)) if "pool" in state else None
+        alike = len({type(head) for head in heads}) == 1 or pool is not None
+        require(alike, "the heads are of different kinds")
         reads_outputs = state_part(state, "reads_outputs", bool)
         width = networks.n_outputs if reads_outputs else networks.width
         fits = all((head.n_features, head.n_classes) == (width, C) for head in heads)
         require(fits, "a head does not fit the embedding, or knows other classes than the model")
-        return cls(classes, prior, encoder, networks, heads, reads_outputs)
+        return cls(classes, prior, encoder, networks, heads, reads_outputs, pool)
 
     def _mean(self, method: str, features: NDArray[Any]) -> NDArray[np.float64]:
         """Return the result of a method of the heads, averaged over the members."""
@@ -427,6 +508,15 @@ class History:
         seed, n_parts = state_part(state, "seed", int), state_part(state, "n_parts", int)
         require(seed >= 0 and n_parts >= 1, "the seed or the parts of its history are none")
         return cls(curves, epochs, seed, masses, n_parts)
+
+
+def _activated(z: NDArray[np.float64], activation: str) -> NDArray[np.float64]:
+    """Return what units make of z, in its place."""
+    if activation == "relu":
+        return np.maximum(z, 0, out=z)
+    with np.errstate(over="ignore"):  # z / inf is 0, as it should be
+        z /= 1 + np.exp(-z)
+    return z
 
 
 def _normalized(embeddings: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -26,7 +26,7 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
 from cocoloss.heads.fitted import KINDS as HEAD_KINDS
 
-VERSION = 2  # of what a state means; raise it when an older reader would misread a file
+VERSION = 3  # of what a state means; raise it when an older reader would misread a file
 KEY = "cocoloss"  # one key of the metadata, since safetensors writes several in any order
 MAX_TEXT = 2**25  # bytes; a table of 10,000 columns with 64 categories each takes a third
 MAX_HEADER = 3 * MAX_TEXT  # in which quotes are escaped, and tensors listed
@@ -35,12 +35,17 @@ MAX_TEXT_ARRAYS = 2**26
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 SPECIAL = "$"  # the key that marks what JSON lacks; keys of dicts that begin with it are doubled
 ZIP_START, ZIP_NAME = b"PK\x03\x04", slice(30, 40)  # of the files before version 2
-CLASSIFIERS = ("CoCoClassifier", "DotRegressionClassifier", "CrossEntropyClassifier")
+CLASSIFIERS = (
+    "CoCoClassifier",
+    "CoCoOrdinalClassifier",
+    "DotRegressionClassifier",
+    "CrossEntropyClassifier",
+)
 # Classes of arguments: they are made anew from arguments of their own.
 PARTS = LateNames(
     {
         "cocoloss.columns": ["TablePreprocessor", "FloatConverter"],
-        "cocoloss.heads": ["GaussianHead", "CentroidHead", "ReadoutHead"],
+        "cocoloss.heads": ["GaussianHead", "CentroidHead", "MatrixHead", "ReadoutHead"],
         "sklearn.linear_model": ["RidgeClassifier"],
         "sklearn.svm": ["LinearSVC"],
     }
@@ -186,12 +191,17 @@ def _as_classifier(fitted: Any, asked: Any, prior: NDArray[np.float64]) -> Any:
     """Return the head of scikit-learn's kind that has learnt a value; linear ones stay values."""
     from sklearn.base import clone  # noqa: PLC0415
 
-    from cocoloss.heads import CentroidHead, EmbeddingHead, GaussianHead, ReadoutHead  # noqa: PLC0415
+    from cocoloss import heads  # noqa: PLC0415
 
-    kinds = {"gaussian": GaussianHead, "centroid": CentroidHead, "readout": ReadoutHead}
+    kinds = {
+        "gaussian": heads.GaussianHead,
+        "centroid": heads.CentroidHead,
+        "readout": heads.ReadoutHead,
+        "matrix": heads.MatrixHead,
+    }
     if fitted.kind not in kinds:
         return fitted
-    own = isinstance(asked, EmbeddingHead)
+    own = isinstance(asked, heads.EmbeddingHead)
     head: Any = clone(asked) if own else kinds[fitted.kind](priors=prior)
     head.fitted_, head.classes_ = fitted, np.arange(fitted.n_classes)
     head.n_features_in_ = fitted.n_features

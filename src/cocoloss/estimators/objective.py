@@ -111,7 +111,10 @@ class CoCo(Objective):
         """Return the loss of so many classes, on outputs of so many dimensions."""
         from cocoloss.losses import CoCoLoss  # noqa: PLC0415 - torch, to train
 
-        return CoCoLoss(n_classes, similarity=self.similarity, reduction=self.reduction)
+        # The networks divide by the norm themselves, if they are told to.
+        return CoCoLoss(
+            n_classes, similarity=self.similarity, reduction=self.reduction, normalize=False
+        )
 
     def loss_weights(
         self, labels: NDArray[np.int64], weights: NDArray[np.float64]

@@ -20,7 +20,6 @@ from cocoloss.heads.fitted import (
     FittedLinear,
     FittedReadout,
 )
-from cocoloss.kernels.machine import KernelMachine
 
 OPSET = 18
 IR_VERSION = 9  # of opset 18, so that older runtimes read the file too
@@ -36,7 +35,7 @@ def write_onnx(model: FittedModel, path: str | os.PathLike[str]) -> None:
     except ImportError:
         raise CoCoError("ONNX export needs onnx: pip install 'cocoloss[onnx]'") from None
     networks = model.networks
-    if isinstance(networks, KernelMachine):
+    if model.machine is not None:
         raise CoCoError(
             "ONNX export is for networks: a kernel compares a row with every training row, which "
             "would all be in the graph; use save and load, or fit with solver='network'"
@@ -155,7 +154,9 @@ def _network(graph: _Graph, ensemble: Ensemble, k: int, value: str) -> tuple[str
     for i, (weight, bias) in enumerate(layers):
         value = graph.add("MatMul", value, graph.constant(weight))
         value = graph.add("Add", value, graph.constant(bias))
-        if ensemble.has_relu(i):
+        if ensemble.is_curved(i) and ensemble.activation == "silu":
+            value = graph.add("Mul", value, graph.add("Sigmoid", value))
+        elif ensemble.is_curved(i):
             value = graph.add("Relu", value)
         if i < len(layers) - 1:
             hidden = value

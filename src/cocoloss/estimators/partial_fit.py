@@ -28,7 +28,7 @@ from cocoloss.estimators.targets import (
 )
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import EmbeddingHead
-from cocoloss.heads.fitted import FittedReadout
+from cocoloss.heads.fitted import FittedMatrix, FittedReadout
 
 KEPT = 5000  # recent rows that the heads are fitted on, shared out evenly among the classes
 FEWEST = 10  # so many rows of each class, unless it has had fewer, replace the heads of a fit
@@ -53,9 +53,13 @@ def learn_part(
     check_arguments(estimator)
     reader = type(estimator).__name__
     X = as_table(estimator, X)
+    given = y
     y, weights = read_target(X, y, sample_weight, reader)
     first = not hasattr(estimator, "model_")
-    classes, seen = _begin(estimator, y[weights > 0], classes) if first else _go_on(estimator)
+    if first:
+        classes, seen = _begin(estimator, y[weights > 0], classes, given)
+    else:
+        classes, seen = _go_on(estimator)
     labels = _known_labels(y, weights > 0, classes)
     copies = make_copies(X, labels, weights, reader)
     labels, weights = labels[copies.rows], copies.weights
@@ -70,7 +74,9 @@ def learn_part(
     masses = seen.class_masses + np.bincount(labels, weights=weights, minlength=len(classes))
 
     n, seed = estimator.n_members, seen.seed
-    design = make_design(estimator, inputs.shape[1], len(classes), seed)
+    shape = len(labels), inputs.shape[1], len(classes)
+    start = None if first else estimator.model_.networks
+    design = make_design(estimator, shape, seed, holds_out=False, start=start)
     per_class = _weights_in_training(estimator, classes, masses, design.objective)
     schedule = replace(design.schedule, n_epochs=1, decay="constant", patience=None)
     everything = np.arange(len(labels))
@@ -87,7 +93,7 @@ def learn_part(
         held_out=[everything[:0]] * n,
         seed=seed,
         seeds=[seed + k + n * seen.n_parts for k in range(n)],  # another order in every part
-        start=None if first else estimator.model_.networks,
+        start=start,
     )
     (trained,) = train_jobs([job], estimator.callbacks or [], verbose=estimator.verbose)
     recent = _keep_rows(None if first else estimator.recent_rows_, job, masses, first=first)
@@ -107,14 +113,20 @@ def learn_part(
     return fitted._replace(history=history), recent
 
 
-def _begin(estimator: Any, y: NDArray[Any], classes: Any) -> tuple[NDArray[Any], History]:
-    """Return the classes, and the history of a model that has seen nothing."""
+def _begin(
+    estimator: Any, y: NDArray[Any], classes: Any, given: Any
+) -> tuple[NDArray[Any], History]:
+    """Return the classes, and the history of a model that has seen nothing.
+
+    ``given`` is y as it came, which may say in what order its classes are.
+    """
     classes = np.unique(y if classes is None else classes)
     if len(classes) < 2:
         raise CoCoError(
             f"{type(estimator).__name__} needs at least two classes to tell apart, but there is "
             f"one class: {classes.tolist()}; give all classes in the first call"
         )
+    classes = estimator.in_order(classes, given)
     n, nothing = estimator.n_members, np.zeros(len(classes))
     return classes, History([[]] * n, np.zeros(n, np.int64), new_seed(estimator), nothing, 0)
 
@@ -140,7 +152,8 @@ def _known_labels(
             f"all of them as classes in the first call of partial_fit"
         )
     labels = np.zeros(len(y), dtype=np.int64)
-    labels[present] = np.searchsorted(classes, y[present])
+    by_size = np.argsort(classes)
+    labels[present] = by_size[np.searchsorted(classes, y[present], sorter=by_size)]
     return labels
 
 
@@ -185,7 +198,7 @@ def _with_shares(head: Any, prior: NDArray[np.float64], learnt: NDArray[np.float
         return head
     share = learnt / learnt.sum()
     changes = {"prior": prior}
-    if isinstance(head.fitted_, FittedReadout):
+    if isinstance(head.fitted_, FittedReadout) and not isinstance(head.fitted_, FittedMatrix):
         changes["share" if head.fitted_.metric == "dot" else "learnt_share"] = share
     head = copy.copy(head)
     head.fitted_ = replace(head.fitted_, **changes)

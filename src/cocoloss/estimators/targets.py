@@ -6,7 +6,7 @@ one; and it sees them in an order that only their contents decide, be they in pa
 Arrow.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,8 +56,18 @@ class Targets(NamedTuple):
     weights: NDArray[np.float64]  # (n,)
 
 
-def encode_targets(X: Any, y: Any, sample_weight: Any, reader: str) -> Targets:
-    """Return classes, labels 0, ..., C - 1 and weights, or say what is wrong with them."""
+def encode_targets(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    reader: str,
+    in_order: Callable[[NDArray[Any], Any], NDArray[Any]] = lambda classes, _: classes,
+) -> Targets:
+    """Return classes, labels 0, ..., C - 1 and weights, or say what is wrong with them.
+
+    Classes are sorted; ``in_order`` may give them another order, and sees y as it was given.
+    """
+    given = y
     y, weights = read_target(X, y, sample_weight, reader)
     present = weights > 0
     classes = np.unique(y[present])  # rows of weight zero are no rows
@@ -67,7 +77,39 @@ def encode_targets(X: Any, y: Any, sample_weight: Any, reader: str) -> Targets:
             f"{reader} needs at least two classes to tell apart, but y has one class: "
             f"{classes.tolist()}"
         )
+    ordered = in_order(classes, given)
+    if ordered is not classes:
+        classes, labels = ordered, pd.Index(ordered).get_indexer(pd.Index(classes))[labels]
     return Targets(classes, labels.astype(np.int64), weights)
+
+
+def ordered_categories(y: Any) -> NDArray[Any] | None:
+    """Return the categories of an ordered categorical of pandas, used or not; None of others."""
+    dtype = getattr(y, "dtype", None)
+    if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
+        return np.asarray(dtype.categories)
+    return None
+
+
+def by_levels(classes: NDArray[Any], levels: Any, reader: str) -> NDArray[Any]:
+    """Return sorted classes in the order of levels, of which some may have no class."""
+    if isinstance(levels, (str, bytes)) or np.ndim(levels) != 1:
+        raise CoCoError(
+            f"levels must be a list, from the lowest to the highest, not {levels!r:.80}"
+        )
+    listed = list(levels)
+    index = pd.Index(listed)
+    if index.hasnans or not index.is_unique:
+        odd = "a gap" if index.hasnans else f"{index[index.duplicated()][0]!r} more than once"
+        raise CoCoError(f"levels must name each level once, but has {odd}: {listed!r:.200}")
+    rank = index.get_indexer(pd.Index(classes))
+    if (rank < 0).any():
+        unknown = classes[rank < 0][:5].tolist()
+        raise CoCoError(
+            f"y has {unknown}, which {reader} does not find among its levels {listed!r:.200}; add "
+            f"them where they belong, or leave their rows out"
+        )
+    return np.asarray(classes[np.argsort(rank)])
 
 
 def read_target(
@@ -150,6 +192,8 @@ def decision_prior(
         if set(priors) != set(named):
             raise CoCoError(f"priors names the classes {list(priors)}, but y has {named}")
         priors = [priors[name] for name in named]
+    if isinstance(priors, str) and priors == "auto":
+        priors = "uniform"
     prior = as_prior(priors, masses / masses.sum())
     if class_weight is not None and not isinstance(class_weight, str):
         prior = prior * class_weights(class_weight, classes, masses)

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from cocoloss.heads.centroid import CentroidHead
     from cocoloss.heads.gaussian import GaussianHead
     from cocoloss.heads.named import HEADS, make_head
-    from cocoloss.heads.readout import ReadoutHead
+    from cocoloss.heads.readout import MatrixHead, ReadoutHead
 
 __all__ = [
     "HEADS",
     "CentroidHead",
     "EmbeddingHead",
     "GaussianHead",
+    "MatrixHead",
     "Priors",
     "ReadoutHead",
     "fit_temperature",
@@ -33,6 +34,6 @@ __getattr__, __dir__ = late_names(
         "cocoloss.heads.centroid": ["CentroidHead"],
         "cocoloss.heads.gaussian": ["GaussianHead"],
         "cocoloss.heads.named": ["HEADS", "make_head"],
-        "cocoloss.heads.readout": ["ReadoutHead"],
+        "cocoloss.heads.readout": ["MatrixHead", "ReadoutHead"],
     },
 )

@@ -249,6 +249,21 @@ class FittedReadout(FittedHead):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class FittedMatrix(FittedReadout):
+    """Class vectors made of the class means by a matrix; see :class:`MatrixHead`."""
+
+    kind = "matrix"
+
+    means: NDArray[np.float64]  # (C, q)
+
+    def _outlier_score(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(pairwise_squares(block, self.means).min(axis=1))
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return super()._shapes() | {"means": (self.n_classes, self.n_features)}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class FittedLinear:
     """A linear classifier of scikit-learn: scores without probabilities."""
 
@@ -308,7 +323,8 @@ class FittedLinear:
 
 
 KINDS: dict[str, type[FittedHead] | type[FittedLinear]] = {
-    cls.kind: cls for cls in (FittedGaussian, FittedCentroid, FittedReadout, FittedLinear)
+    cls.kind: cls
+    for cls in (FittedGaussian, FittedCentroid, FittedReadout, FittedMatrix, FittedLinear)
 }
 
 

@@ -13,6 +13,7 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.heads.base import PRIORS, Priors
 from cocoloss.heads.centroid import CentroidHead
 from cocoloss.heads.gaussian import GaussianHead
+from cocoloss.heads.readout import MatrixHead
 
 
 def _linear(make: Callable[..., Any], *, priors: Priors) -> Any:
@@ -28,6 +29,7 @@ def _linear(make: Callable[..., Any], *, priors: Priors) -> Any:
 
 HEADS: dict[str, Callable[..., Any]] = {
     "gaussian": GaussianHead,
+    "matrix": MatrixHead,
     "centroid": CentroidHead,
     "angular": partial(CentroidHead, "angular"),
     "ridge": partial(_linear, RidgeClassifier),
@@ -41,8 +43,9 @@ def make_head(head: Any, priors: Priors = "uniform") -> Any:
     Parameters
     ----------
     head : str or classifier
-        A name: "gaussian", "centroid", "angular" (nearest class mean by angle), "ridge" or "svm"
-        (scikit-learn's ``RidgeClassifier`` and ``LinearSVC``, which have no probabilities).
+        A name: "gaussian", "matrix" (learnt on rows held out), "centroid", "angular" (nearest
+        class mean by angle), "ridge" or "svm" (scikit-learn's ``RidgeClassifier`` and
+        ``LinearSVC``, which have no probabilities).
         Or any scikit-learn classifier, which is cloned.
     priors : "uniform", "empirical" or array of shape (C,)
         Priors of a named head; "ridge" and "svm" balance the class weights for "uniform" and take

@@ -1,17 +1,21 @@
 """Class vectors that somebody else has learnt or fixed, read out as a classifier."""
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from cocoloss._checks import as_float_array, check_option, check_priors
+from cocoloss._checks import as_array, as_float_array, check_option, check_priors
 from cocoloss.exceptions import CoCoError
-from cocoloss.heads.base import EmbeddingHead, LabelledRows, Priors, learnt
+from cocoloss.heads.base import FLOATS, EmbeddingHead, LabelledRows, Priors, learnt
 from cocoloss.heads.centroid import concentration
-from cocoloss.heads.fitted import FittedReadout
+from cocoloss.heads.fitted import FittedMatrix, FittedReadout
+from cocoloss.metrics.scatter import class_scatter
 
 # Of the matrix readout.
 RIDGE_MATRIX = 0.3  # on A: a number of rows says more than this holds back
@@ -19,6 +23,8 @@ RIDGE_BIAS = 1.0
 USUAL_LOG_SHARPNESS = 1.5  # of T, which is positive
 DOUBT = 1.0  # rows of other classes that might have been among the honest ones, but were not
 ITERATIONS = 200
+TINY = 1e-30
+CALIBRATED = 50_000  # rows that a matrix is fitted to, at most
 
 
 class ReadoutHead(EmbeddingHead):
@@ -136,6 +142,129 @@ def _given(
     return array.copy()
 
 
+class MatrixHead(EmbeddingHead):
+    r"""Classify embeddings by their inner products with the class means, through a matrix.
+
+    With the class means :math:`\mu_c` and the scores :math:`s_c = \langle h, \mu_c\rangle`, the
+    log-likelihoods are :math:`s M + b`. ``fit`` learns the means, and takes the nearest one, at a
+    usual sharpness. ``calibrate`` learns M and b from rows that neither network nor head was
+    fitted on, from one sharpness up to a whole matrix, held back by ridges. Networks that collapse
+    their classes look surer on the rows they were trained on than they are on others: other heads
+    have one temperature to put that right, this one is made of honest rows.
+
+    Scores mean the same for every network that was trained to the same target similarities, so
+    that the networks of an ensemble share one matrix: :func:`calibrate_together`.
+
+    Parameters
+    ----------
+    priors : "uniform", "empirical" or array of shape (C,)
+        Class probabilities before the embedding is seen, in the order of ``classes_``.
+
+    Attributes
+    ----------
+    classes_, class_prior_, temperature_, fitted_
+        As of every :class:`EmbeddingHead`; class shares stay outside of the log-likelihoods.
+    means_ : ndarray of shape (C, q)
+        Class means.
+    prototypes_ : ndarray of shape (C, q)
+        What the matrix makes of them.
+    bias_ : ndarray of shape (C,)
+        What is added to the scores.
+    matrix_ : ndarray of shape (C, C)
+        The transpose of M, for means in units of the longest; missing before ``calibrate``.
+
+    Notes
+    -----
+    ``outlier_score`` is the squared distance to the nearest class mean.
+
+    Examples
+    --------
+    >>> from cocoloss.heads import MatrixHead
+    >>> X, y = [[1.0, 0.1], [1.0, -0.1], [0.1, 1.0], [-0.1, 1.0]], [0, 0, 1, 1]
+    >>> head = MatrixHead().fit(X, y)
+    >>> sure = head.predict_proba([[1.0, 0.0]]).max()
+    >>> head = head.calibrate([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 1])  # one is wrong
+    >>> bool(head.predict_proba([[1.0, 0.0]]).max() < sure)
+    True
+    """
+
+    def __init__(self, *, priors: Priors = "uniform") -> None:
+        self.priors = priors
+
+    means_ = learnt("means")
+    prototypes_ = learnt("prototypes")
+    bias_ = learnt("bias")
+
+    def _learn(self, rows: LabelledRows, priors: dict[str, Any]) -> FittedMatrix:
+        means = class_scatter(*rows, diagonal=True, pooled=True).means
+        C, sharpness = len(means), np.exp(USUAL_LOG_SHARPNESS)
+        return FittedMatrix(
+            prior=priors["prior"],
+            share=np.full(C, 1 / C),
+            metric="dot",
+            prototypes=sharpness * means,
+            bias=-0.5 * sharpness * np.square(means).sum(axis=1),
+            concentration=1.0,
+            learnt_share=np.ones(C),
+            means=means,
+        )
+
+    def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the matrix from rows that neither the head nor the network was fitted on.
+
+        Parameters
+        ----------
+        X : array-like or tensor of shape (n, q)
+        y : array-like of shape (n,)
+            Not every class need be there, but none that the head has never seen.
+        sample_weight : array-like of shape (n,), optional
+            How often each row counts.
+        """
+        check_is_fitted(self)
+        X, y = validate_data(self, as_array(X), as_array(y), reset=False, dtype=FLOATS)
+        calibrate_together([self], [X], [y], [sample_weight])
+        return self
+
+    def use_matrix(self, matrix: NDArray[np.float64], bias: NDArray[np.float64]) -> None:
+        """Read the embeddings by a matrix (C, C) that was learnt from these or from others."""
+        self.matrix_ = matrix
+        self.fitted_ = replace(self.fitted_, prototypes=matrix @ self.unit_means, bias=bias)
+
+    @property
+    def unit_means(self) -> NDArray[np.float64]:
+        """Class means in units of the longest one, whose square is some one on the sphere."""
+        longest = np.square(self.means_).sum(axis=1).max()
+        return np.asarray(self.means_ / max(longest, TINY))
+
+    def honest_rows(self, X: NDArray[Any], y: NDArray[Any], sample_weight: Any) -> LabelledRows:
+        """Return the rows that weigh anything, to learn a matrix from."""
+        return self._present(X, self._encode(y), sample_weight)
+
+
+def calibrate_together(
+    heads: Sequence[MatrixHead],
+    X: Sequence[NDArray[Any]],
+    y: Sequence[NDArray[Any]],
+    sample_weight: Sequence[Any],
+) -> None:
+    """Learn one matrix for several heads, each with rows that its network has not seen."""
+    given = zip(heads, X, y, sample_weight, strict=True)
+    rows = [head.honest_rows(*part) for head, *part in given]
+    pairs = zip(rows, heads, strict=True)
+    scores = np.concatenate(
+        [each.X.astype(np.float64, copy=False) @ head.unit_means.T for each, head in pairs]
+    )
+    labels = np.concatenate([each.codes for each in rows])
+    weights = np.concatenate([each.weights for each in rows])
+    if len(labels) == 0:
+        return
+    few = np.linspace(0, len(labels) - 1, min(len(labels), CALIBRATED)).astype(np.intp)
+    C = scores.shape[1]
+    made = matrix_readout(scores[few], labels[few], weights[few], np.eye(C), np.full(C, 1 / C))
+    for head in heads:
+        head.use_matrix(made.prototypes, made.bias)
+
+
 def matrix_readout(
     scores: NDArray[np.float64],
     labels: NDArray[np.int64],
@@ -199,3 +328,35 @@ def matrix_readout(
         concentration=1.0,
         learnt_share=np.ones(C),
     )
+
+
+def pool_weights(
+    scores: NDArray[np.float64], labels: NDArray[np.int64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return what the scores of each of P models weigh in a sum of them, (P,): none is negative.
+
+    By the log loss of rows that none of them was trained on; a ridge holds them where the first
+    model stands alone, as it does if there are few rows.
+
+    Parameters
+    ----------
+    scores : array of shape (P, n, C)
+        Log probabilities under even class shares, but for a constant of each row.
+    labels : array of shape (n,)
+        Classes, by position.
+    weights : array of shape (n,)
+        How often each row counts.
+    """
+    P, n, C = scores.shape
+    masses = np.bincount(labels, weights=weights, minlength=C)
+    log_share = np.log(np.maximum(masses, np.finfo(np.float64).tiny) / masses.sum())
+    one_hot = np.eye(C)[labels]
+    alone = np.eye(P)[0]
+
+    def objective(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        log_p = log_softmax(np.tensordot(w, scores, 1) + log_share, axis=1)
+        off = (np.exp(log_p) - one_hot) * weights[:, None]
+        loss = -weights @ log_p[np.arange(n), labels] + np.square(w - alone).sum() / 2
+        return float(loss), np.einsum("nc,pnc->p", off, scores) + w - alone
+
+    return np.asarray(minimize(objective, alone, jac=True, bounds=[(0, None)] * P).x)

@@ -11,8 +11,8 @@ from cocoloss._late import late_names
 if TYPE_CHECKING:
     from cocoloss.kernels.exact import RidgePath, Solution, solve
     from cocoloss.kernels.kernel import KERNELS, Kernel
-    from cocoloss.kernels.landmarks import LandmarkPath, Landmarks, Sums
-    from cocoloss.kernels.leaves import fit_leaves
+    from cocoloss.kernels.landmarks import LandmarkPath, Landmarks, Sums, sums_of
+    from cocoloss.kernels.leaves import find_leaf_setting, fit_leaves, grow
     from cocoloss.kernels.machine import KernelMachine
     from cocoloss.kernels.metric import learnt_metric
     from cocoloss.kernels.search import Recipe, find_recipe, fit_recipe, machine_of
@@ -27,12 +27,15 @@ __all__ = [
     "RidgePath",
     "Solution",
     "Sums",
+    "find_leaf_setting",
     "find_recipe",
     "fit_leaves",
     "fit_recipe",
+    "grow",
     "learnt_metric",
     "machine_of",
     "solve",
+    "sums_of",
 ]
 
 __getattr__, __dir__ = late_names(
@@ -40,8 +43,8 @@ __getattr__, __dir__ = late_names(
     {
         "cocoloss.kernels.exact": ["RidgePath", "Solution", "solve"],
         "cocoloss.kernels.kernel": ["KERNELS", "Kernel"],
-        "cocoloss.kernels.landmarks": ["LandmarkPath", "Landmarks", "Sums"],
-        "cocoloss.kernels.leaves": ["fit_leaves"],
+        "cocoloss.kernels.landmarks": ["LandmarkPath", "Landmarks", "Sums", "sums_of"],
+        "cocoloss.kernels.leaves": ["find_leaf_setting", "fit_leaves", "grow"],
         "cocoloss.kernels.machine": ["KernelMachine"],
         "cocoloss.kernels.metric": ["learnt_metric"],
         "cocoloss.kernels.search": ["Recipe", "find_recipe", "fit_recipe", "machine_of"],

@@ -3,7 +3,7 @@
 Knows no targets and no solver.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,9 @@ KERNELS = {
 }
 
 
+WORTH_A_PRODUCT = 8  # columns of two values
+
+
 @dataclass(frozen=True, eq=False)
 class Kernel:
     """A kernel k(x, z) of rows with d columns, 1 where x = z.
@@ -107,9 +110,7 @@ def distances(kind: str, A: Matrix, B: Matrix | None = None) -> Matrix:
     root, and the root of float32's rounding would be seen.
     """
     if kind == "city":
-        from scipy.spatial.distance import cdist  # noqa: PLC0415 - predicting may need none
-
-        return np.asarray(cdist(A, A if B is None else B, "cityblock"), dtype=np.float32)
+        return _city_distances(A, A if B is None else B)
     left = A.astype(np.float64)
     right = left if B is None else B.astype(np.float64)
     D = left @ (-2 * right.T)
@@ -119,6 +120,39 @@ def distances(kind: str, A: Matrix, B: Matrix | None = None) -> Matrix:
     if B is None:
         np.fill_diagonal(D, 0)
     return D.astype(np.float32)
+
+
+def _city_distances(A: Matrix, B: Matrix) -> Matrix:
+    """Return sums of absolute differences, of columns of two values in B by a product of matrices.
+
+    If b is one of two values, ``|a - b|`` is ``|a - low|``, and where b is the high one ``|a -
+    high| - |a - low|`` more. Columns of categories are such, and may be many.
+    """
+    from scipy.spatial.distance import cdist  # noqa: PLC0415 - predicting may need none
+
+    low, high = B.min(axis=0), B.max(axis=0)
+    two = ((low == B) | (high == B)).all(axis=0)
+    if two.sum() < WORTH_A_PRODUCT:
+        return np.asarray(cdist(A, B, "cityblock"), dtype=np.float32)
+    D = np.zeros((len(A), len(B))) if two.all() else cdist(A[:, ~two], B[:, ~two], "cityblock")
+    of_two = A[:, two].astype(np.float64)
+    to_low, to_high = np.abs(of_two - low[two]), np.abs(of_two - high[two])
+    D += (to_high - to_low) @ (B[:, two] == high[two]).astype(np.float64).T
+    D += to_low.sum(axis=1)[:, None]
+    return np.maximum(D, 0).astype(np.float32)
+
+
+def kernel_values(kernels: Sequence[Kernel], X: Any, Z: Any) -> Iterator[Matrix]:
+    """Yield each kernel between the rows of X and of Z, (n, m).
+
+    Kernels in one metric share its distances, which take most of the time.
+    """
+    seen: dict[tuple[str, bytes], Matrix] = {}
+    for kernel in kernels:
+        key = KERNELS[kernel.kind].distance, kernel.metric.tobytes()
+        if key not in seen:
+            seen[key] = distances(key[0], *(in_metric(each, kernel.metric) for each in (X, Z)))
+        yield kernel.of(seen[key].copy())
 
 
 def unit_distance(kind: str, D: Matrix) -> float:

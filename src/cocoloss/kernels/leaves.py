@@ -6,7 +6,7 @@ the row was left out. Cost and memory are linear in the rows. Trees of leaves ar
 (Beaglehole et al., ICLR 2026).
 """
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,10 @@ from cocoloss.kernels.machine import KernelMachine, Tree
 from cocoloss.kernels.search import Setting, start_round
 
 MOST_ROWS = 1500  # of a leaf: an exact machine of so many takes a tenth of a second
-RIDGES = (0.1, 1.0, 10.0)
+# Kinds and widths that are tried, as in search.py; what is local is narrow.
+GRID = (("laplace-l1", 4.0), ("laplace-l1", 12.0), ("laplace", 1.0), ("laplace", 4.0))
+RIDGES = (0.03, 0.3, 3.0)
+TRIED_LEAVES = 2  # that decide
 TRIES = 5  # lines that are drawn until one tells rows apart
 LEAST_PART = 4  # a cut leaves at least one of so many rows on each side
 
@@ -25,8 +28,8 @@ LEAST_PART = 4  # a cut leaves at least one of so many rows on each side
 def grow(
     X: NDArray[np.float32],
     metric: NDArray[np.float32],
-    most_rows: int,
     generator: np.random.Generator,
+    most_rows: int = MOST_ROWS,
 ) -> Tree:
     """Return cuts into leaves of at most so many rows, where cuts can tell them apart."""
     directions: list[NDArray[np.float32]] = []
@@ -62,51 +65,74 @@ def grow(
     )
 
 
+def find_leaf_setting(
+    metric: NDArray[np.float32],
+    X: NDArray[np.float32],
+    missed: NDArray[Any],
+    weights: NDArray[Any],
+    cuts: Tree,
+) -> Setting:
+    """Return the kernel and the ridge that suit the first few leaves best, by leave-one-out.
+
+    Its loss is the share of the squared error that it leaves there.
+    """
+    grid = [Setting(kind, width, ridge, round=0) for kind, width in GRID for ridge in RIDGES]
+    errors, before = np.zeros(len(grid)), 0.0
+    for rows in cuts.parts(X)[:TRIED_LEAVES]:
+        here = start_round(X[rows], metric)
+        w, V = weights[rows], missed[rows]
+        before += float(w @ np.square(V).sum(axis=1))
+        for i, each in enumerate(grid):
+            if i % len(RIDGES) == 0:
+                _, K = here.kernel(each.kind, each.width)
+            left_out = solve(K, V, w, each.ridge).leave_one_out(V, w)
+            errors[i] += w @ np.square(V - left_out).sum(axis=1)
+    best = int(errors.argmin())
+    return replace(grid[best], loss=float(errors[best]) / max(before, np.finfo(np.float64).tiny))
+
+
 def fit_leaves(
     setting: Setting,
     metric: NDArray[np.float32],
     X: NDArray[np.float32],
-    V: NDArray[Any],
-    left_out: NDArray[Any],
+    missed: NDArray[Any],
     weights: NDArray[Any],
-    generator: np.random.Generator,
-    *,
-    most_rows: int = MOST_ROWS,
-    ridges: Sequence[float] = RIDGES,
+    cuts: Tree,
+    dtype: Any = np.float32,
 ) -> tuple[Tree, NDArray[np.float64]]:
-    """Fit one tree of machines.
+    """Fit machines to the leaves of a tree of cuts.
 
     Parameters
     ----------
     setting : Setting
-        Kind and width of the kernels.
+        Kind, width and ridge of the kernels.
     metric : array of shape (d,)
         Theirs.
-    X, V, weights
-        Rows, target points and weights of the fit.
-    left_out : array of shape (n, q)
-        The global function at each row, fitted to all others.
+    X, weights
+        Rows and weights of the fit.
+    missed : array of shape (n, q)
+        Target points, less the global function at each row when it is fitted to all others.
+    cuts : Tree
+        That of :func:`grow`.
+    dtype : dtype
+        Of the kernels' matrices and of the coefficients.
 
     Returns
     -------
     The tree, and what it adds to the global function at each row when it is fitted to all others,
     (n, q). A leaf that does not lower the squared error so stays out.
     """
-    cuts = grow(X, metric, most_rows, generator)
-    added = np.zeros(left_out.shape)
+    added = np.zeros(missed.shape)
     machines: list[KernelMachine | None] = []
     for rows in cuts.parts(X):
         kernel, K = start_round(X[rows], metric).kernel(setting.kind, setting.width)
-        w, missed = weights[rows], V[rows] - left_out[rows]
-        least, machine = float(w @ np.square(missed).sum(axis=1)), None
-        for ridge in ridges:
-            solution = solve(K, missed, w, ridge)
-            here = solution.leave_one_out(missed, w)
-            error = float(w @ np.square(missed - here).sum(axis=1))
-            if error < least:
-                alpha = solution.alpha[None].astype(np.float32)
-                least, machine = error, KernelMachine(X[rows], (kernel,), alpha)
-                added[rows] = here
+        w, V = weights[rows], missed[rows]
+        solution = solve(K.astype(dtype, copy=False), V, w, setting.ridge)
+        left_out = solution.leave_one_out(V, w)
+        machine = None
+        if w @ np.square(V - left_out).sum(axis=1) < w @ np.square(V).sum(axis=1):
+            alpha = solution.alpha[None].astype(dtype)
+            machine = KernelMachine(X[rows], (kernel,), alpha)
+            added[rows] = left_out
         machines.append(machine)
-    made = Tree(cuts.directions, cuts.thresholds, cuts.children, tuple(machines), V.shape[1])
-    return made, added
+    return replace(cuts, machines=tuple(machines), width=missed.shape[1]), added

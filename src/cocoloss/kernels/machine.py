@@ -3,7 +3,7 @@
 numpy alone, but for the distance of "laplace-l1", which is scipy's.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cocoloss._checks import check_option, require, state_array, state_part
 from cocoloss.heads.fitted import blocks
-from cocoloss.kernels.kernel import KERNELS, Kernel, distances, in_metric
+from cocoloss.kernels.kernel import KERNELS, Kernel, kernel_values
 from cocoloss.kernels.metric import learnt_metric
 
 
@@ -22,7 +22,7 @@ class KernelMachine:
 
     rows: NDArray[np.float32]  # (m, d), training rows or landmarks
     kernels: tuple[Kernel, ...]  # (K,)
-    alphas: NDArray[np.float32]  # (K, m, q)
+    alphas: NDArray[np.floating[Any]]  # (K, m, q); those of landmarks are large, in float64
     trees: tuple["Tree", ...] = ()  # whose mean is added
 
     # A machine takes the place of networks in a model: it is one of them.
@@ -39,6 +39,13 @@ class KernelMachine:
         return int(self.alphas.shape[2])
 
     n_outputs = width
+
+    @property
+    def n_rows(self) -> int:
+        """Different rows that it holds, as a file of it does: its own, and those of its leaves."""
+        leaves = (leaf for tree in self.trees for leaf in tree.machines if leaf is not None)
+        held = np.concatenate([self.rows, *(leaf.rows for leaf in leaves)])
+        return len(np.unique(held, axis=0))
 
     @property
     def column_importances(self) -> NDArray[np.float64]:
@@ -64,7 +71,9 @@ class KernelMachine:
         result = np.zeros((len(X), self.width))
         alphas = self.alphas.astype(np.float64)
         for part in blocks(len(X), len(self.rows)):
-            for K, alpha in zip(self._kernels_of(X[part]), alphas, strict=True):
+            for K, alpha in zip(
+                kernel_values(self.kernels, X[part], self.rows), alphas, strict=True
+            ):
                 result[part] += K.astype(np.float64) @ alpha
         for tree in self.trees:
             result += tree(X) / len(self.trees)
@@ -85,22 +94,10 @@ class KernelMachine:
         """Return how far rows are from all rows of the machine: -log of the mean kernel, (n,)."""
         score = np.empty(len(X))
         for part in blocks(len(X), len(self.rows)):
-            near = sum(K.mean(axis=1, dtype=np.float64) for K in self._kernels_of(X[part]))
+            values = kernel_values(self.kernels, X[part], self.rows)
+            near = sum(K.mean(axis=1, dtype=np.float64) for K in values)
             score[part] = -np.log(np.maximum(near / len(self.kernels), np.finfo(np.float32).tiny))
         return score
-
-    def _kernels_of(self, X: NDArray[Any]) -> Iterator[NDArray[np.float32]]:
-        """Yield each kernel between some rows and those of the machine, (n, m).
-
-        Kernels in one metric share its distances, which take most of the time.
-        """
-        seen: dict[tuple[str, bytes], NDArray[np.float32]] = {}
-        for kernel in self.kernels:
-            key = KERNELS[kernel.kind].distance, kernel.metric.tobytes()
-            if key not in seen:
-                rows = (in_metric(each, kernel.metric) for each in (X, self.rows))
-                seen[key] = distances(key[0], *rows)
-            yield kernel.of(seen[key].copy())
 
     def to_state(self) -> dict[str, Any]:
         """Return the value as a dict of lists and arrays."""
@@ -121,7 +118,7 @@ class KernelMachine:
         require(K > 0, "it has no kernels")
         rows = state_array(state, "rows", np.float32, (None, None))
         m, d = rows.shape
-        alphas = state_array(state, "alphas", np.float32, (K, m, None))
+        alphas = state_array(state, "alphas", np.floating, (K, m, None))
         gammas = state_array(state, "gammas", np.float64, (K,), positive=True)
         metrics = state_array(state, "metrics", np.float32, (K, d), positive=True)
         kernels = tuple(

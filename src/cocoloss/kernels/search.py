@@ -4,7 +4,7 @@ A search gives a recipe, and what it has fitted; the recipe can be fitted to oth
 those of a fold, metric included. Knows target points and a loss, not what they stand for.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,23 +16,39 @@ from cocoloss.kernels.kernel import KERNELS, Kernel, distances, in_metric, unit_
 from cocoloss.kernels.machine import KernelMachine
 from cocoloss.kernels.metric import learnt_metric
 
-# Kinds and widths that are tried: gamma times the typical distance.
-GRID = (
-    ("rbf", 0.25),
-    ("rbf", 1.0),
-    ("laplace", 0.05),
-    ("laplace", 0.3),
-    ("laplace-l1", 0.7),
-    ("laplace-l1", 3.0),
-)
-RIDGES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-FIRST_RIDGE = 4  # where the walk over the ridges begins
-ROUNDS = 2  # how often the metric is learnt anew
 MOST_MEMBERS = 4
-CLOSE = 1.1, 0.005  # a member's loss is at most so many times the best one's, and so much more
 
 Loss = Callable[[Solution], float]
 """Judges a solution by what it says of rows that are left out."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is tried, and how good is good enough."""
+
+    # Kinds and widths: gamma times the typical distance.
+    grid: tuple[tuple[str, float], ...] = (
+        ("rbf", 0.25),
+        ("rbf", 1.0),
+        ("laplace", 0.05),
+        ("laplace", 0.3),
+        ("laplace-l1", 0.7),
+        ("laplace-l1", 3.0),
+    )
+    ridges: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+    first_ridge: int = 4  # where the walk over the ridges begins
+    rounds: int = 2  # how often the metric is learnt anew
+    # A member's loss is at most so many times the best one's, and so much more.
+    close: tuple[float, float] = (1.1, 0.005)
+    loss: str = "log loss"  # what is said of it
+
+    @property
+    def n_tried(self) -> int:
+        """Kernels that are tried; from the second metric on one width of each kind."""
+        return len(self.grid) + self.rounds * len({kind for kind, _ in self.grid})
+
+
+USUAL = Search()
 
 
 @dataclass(frozen=True)
@@ -52,6 +68,7 @@ class Recipe:
 
     path: tuple[Setting, ...]  # that of round r, from which the metric of round r + 1 is learnt
     members: tuple[Setting, ...]
+    tried: tuple[Setting, ...] = ()  # each kernel in each metric at its best ridge, to look at
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +120,9 @@ def find_recipe(
     V: NDArray[Any],
     weights: NDArray[Any],
     loss: Loss,
+    search: Search = USUAL,
     *,
-    grid: Iterable[tuple[str, float]] = GRID,
-    rounds: int = ROUNDS,
+    goes_on: Callable[[Setting], bool] = lambda _: True,
 ) -> tuple[Recipe, list[Member]]:
     """Try every kernel in every metric, and return the best few, which are to be averaged.
 
@@ -119,30 +136,37 @@ def find_recipe(
         What rows weigh, positive.
     loss : function
         Judges a solution, by leave-one-out.
-    grid : iterable of (kind, width)
+    search : Search
         What is tried.
-    rounds : int
-        How often the metric is learnt anew.
+    goes_on : function
+        Hears of each kernel with its best ridge, and says whether there is time for more.
     """
-    here, grid = start_round(X), list(grid)
+    here, grid = start_round(X), list(search.grid)
     found: list[Member] = []
     path: list[Setting] = []
-    ridges = dict.fromkeys(grid, FIRST_RIDGE)  # where each kernel's walk begins
-    for r in range(rounds + 1):
+    ridges = dict.fromkeys(grid, search.first_ridge)  # where each kernel's walk begins
+    for r in range(search.rounds + 1):
         tried: dict[tuple[str, float], Member] = {}
+        in_time = True
         for key in grid:
-            tried[key], ridges[key] = _best_ridge(here, key, r, V, weights, loss, ridges[key])
+            tried[key], ridges[key] = _best_ridge(
+                here, key, r, V, weights, loss, search.ridges, ridges[key]
+            )
+            in_time = goes_on(tried[key].setting)
+            if not in_time:
+                break
         found += tried.values()
         smooth = [member for (kind, _), member in tried.items() if KERNELS[kind].slope is not None]
-        if r == rounds or not smooth:
+        if r == search.rounds or not smooth or not in_time:
             break
         learner = min(smooth, key=lambda member: member.setting.loss)
         path.append(learner.setting)
         here = here.next(learner)
         grid = _best_widths(tried)
-    members = _best_few(found)
+    members = _best_few(found, search.close)
     last = max(member.setting.round for member in members)
-    return Recipe(tuple(path[:last]), tuple(member.setting for member in members)), members
+    chosen, every = (tuple(each.setting for each in some) for some in (members, found))
+    return Recipe(tuple(path[:last]), chosen, every), members
 
 
 def _best_widths(tried: Mapping[tuple[str, float], Member]) -> list[tuple[str, float]]:
@@ -160,6 +184,7 @@ def _best_ridge(
     V: NDArray[Any],
     weights: NDArray[Any],
     loss: Loss,
+    ridges: Sequence[float],
     start: int,
 ) -> tuple[Member, int]:
     """Walk downhill over the ridges, from where the kernel was best in the metric before."""
@@ -168,11 +193,11 @@ def _best_ridge(
     tried: dict[int, Member] = {}
 
     def loss_at(i: int) -> float:
-        if not 0 <= i < len(RIDGES):
+        if not 0 <= i < len(ridges):
             return np.inf
         if i not in tried:
-            solution = solve(K, V, weights, RIDGES[i])
-            setting = Setting(kind, width, RIDGES[i], r, loss(solution))
+            solution = solve(K, V, weights, ridges[i])
+            setting = Setting(kind, width, ridges[i], r, loss(solution))
             tried[i] = Member(setting, kernel, solution.alpha)
         return tried[i].setting.loss
 
@@ -183,10 +208,10 @@ def _best_ridge(
     return tried[i], i
 
 
-def _best_few(found: Sequence[Member]) -> list[Member]:
+def _best_few(found: Sequence[Member], close: tuple[float, float]) -> list[Member]:
     """Return the best, and those nearly as good that differ in kernel or metric."""
     ranked = sorted(found, key=lambda member: member.setting.loss)
-    times, more = CLOSE
+    times, more = close
     limit = ranked[0].setting.loss * times + more
     chosen: dict[tuple[str, int], Member] = {}
     for member in ranked:

@@ -6,9 +6,10 @@ Both are extras; without one of them its files give one line that says how to ge
 import csv
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from glob import glob, has_magic
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -147,6 +148,45 @@ def open_arff(path: Path, encoding: str | None, text: tuple[str, ...], writer: W
             yield wanted[start:stop].reset_index(drop=True)
 
     return TypedFile(path, writer, tuple(frame.columns), frames, text)
+
+
+def open_dataset(paths: str | os.PathLike[str] | Sequence[Any]) -> Any:
+    """Return the Parquet files that a path, a folder, a glob or a list of them names, as one.
+
+    It is a ``pyarrow.dataset.Dataset``; folders called ``year=2024`` are a column.
+    """
+    listed = [paths] if isinstance(paths, str | os.PathLike) else paths
+    given = [os.fspath(path) for path in listed]
+    pa = import_pyarrow(given[0] if given else "the list of files")
+    found: list[str] = []
+    for name in given:
+        matches = sorted(glob(name, recursive=True)) if has_magic(name) else [name]  # noqa: PTH207 - any root
+        require(bool(matches), f"no file is called like {name}")
+        found += matches
+    require(bool(found), "the list of Parquet files is empty; name at least one")
+    try:
+        # A folder is looked through by pyarrow, a list must be one of files.
+        return import_module("pyarrow.dataset").dataset(
+            found[0] if len(found) == 1 else found, format="parquet", partitioning="hive"
+        )
+    except (pa.ArrowException, OSError, ValueError) as error:
+        what = found[0] if len(found) == 1 else f"{found[0]} and {len(found) - 1} more"
+        raise CoCoError(f"cannot read {what} as Parquet: {_reason(error)}") from error
+
+
+def iter_dataset(dataset: Any, rows: int) -> Iterator[Any]:
+    """Give the rows of a dataset as data frames of at most so many, with little read ahead."""
+    pa = import_pyarrow("the dataset")
+    rows = bounded(rows, len(dataset.schema.names))
+    batches = dataset.to_batches(batch_size=rows, batch_readahead=1, fragment_readahead=1)
+    try:
+        for batch in batches:
+            if batch.num_rows:
+                yield _frame(batch)
+    except (pa.ArrowException, OSError) as error:
+        raise CoCoError(f"the Parquet files cannot be read to their end: {_reason(error)}") from (
+            error
+        )
 
 
 def write_parquet(frames: Any, path: str | os.PathLike[str]) -> int:

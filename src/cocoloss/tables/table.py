@@ -173,7 +173,9 @@ def make_table(
     return Table(name, X, y, tuple(names), len(frame) - len(y))
 
 
-def split_target(frame: Any, target: str, *, missing: str = "raise") -> tuple[Any, Any]:
+def split_target(
+    frame: Any, target: str, *, missing: str = "raise", whole: bool = True
+) -> tuple[Any, Any]:
     """Split a table into features and classes.
 
     Parameters
@@ -184,6 +186,8 @@ def split_target(frame: Any, target: str, *, missing: str = "raise") -> tuple[An
         The column of the classes.
     missing : {"raise", "drop"}
         What to do with rows whose class is missing; ``len(frame) - len(y)`` of them are dropped.
+    whole : bool
+        Whether this is the whole table. Of a part nobody asks how many classes it has.
 
     Returns
     -------
@@ -219,7 +223,7 @@ def split_target(frame: Any, target: str, *, missing: str = "raise") -> tuple[An
     y = _values(frame[target])
     present = y.notna().to_numpy()
     n_gaps = len(y) - int(present.sum())
-    if n_gaps == len(y):
+    if n_gaps == len(y) and whole:
         raise CoCoError(f"column {target!r} is empty; there is no class to learn")
     if n_gaps and missing == "raise":
         first = int(present.argmin()) + 1
@@ -227,8 +231,9 @@ def split_target(frame: Any, target: str, *, missing: str = "raise") -> tuple[An
             f"column {target!r} has no class in {n_gaps} of {len(y)} rows, the first of them row "
             f"{first}; drop them with missing='drop', or fill them in"
         )
-    y = _as_classes(y[present])
-    _check_classes(y, target)
+    y = _as_classes(y[present]) if present.any() else y[present]
+    if whole:
+        _check_classes(y, target)
     if types.is_float_dtype(y.dtype):
         y = y.map(str)
     X = frame.drop(columns=target)[present]

@@ -1,18 +1,14 @@
-"""The closed form of a classifier: kernels onto target points, chosen by leave-one-out, calibrated.
+"""Classes in closed form: vertices as target points, log loss as the judge, a calibrated readout.
 
-    labelled rows ->  ``merge``          distinct rows, and what each class weighs there
-                  ->  ``find_recipe``    kernels, ridges, metric; class-balanced log loss decides
-                  ->  ``cross_fit``      an honest embedding of every row, metric included
+    labelled rows ->  ``merge``  distinct rows, and what each class weighs there
+                  ->  closed_form.py: a function, and honest embeddings of all rows
                   ->  ``matrix_readout``
-
-Of many rows a sample finds the recipe, landmarks carry it to all of them, leaves add what is local,
-and leave-one-out is honest enough.
 
 Knows matrices and labels, no tables and no estimators; needs no torch.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,27 +16,27 @@ from scipy.special import log_softmax
 
 from cocoloss.heads.fitted import FittedReadout
 from cocoloss.heads.readout import matrix_readout
-from cocoloss.kernels import (
-    KernelMachine,
-    LandmarkPath,
-    Landmarks,
-    Recipe,
-    Solution,
-    find_recipe,
-    fit_leaves,
-    fit_recipe,
-    machine_of,
+from cocoloss.kernels.closed_form import (
+    N_FOLDS,
+    Plan,
+    Problem,
+    Solved,
+    deal,
+    finish,
+    fit_rows,
+    make_plan,
+    pairs_of,
 )
+from cocoloss.kernels.exact import Solution
+from cocoloss.kernels.machine import KernelMachine
+from cocoloss.kernels.search import USUAL, Recipe
+from cocoloss.pace import Pace
 
-N_FOLDS = 5
-MOST_EXACT = 1800  # distinct rows: their kernel matrices are solved as they are
-SAMPLE = 1200  # rows that find the recipe of a larger table
-LANDMARKS = 1000
-LARGE = 20_000  # rows, from which on two kernels must do, and a second thread pays
-RIDGES = (0.01, 0.1, 1.0, 10.0)  # that landmarks try
-JUDGED = 4000  # pairs that judge them
-N_TREES = 2
-NARROWER = 4  # times than the kernels of all rows are those of a leaf
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cocoloss.kernels.landmarks import Sums
+
 CALIBRATED = 50_000  # pairs that the readout is fitted to
 ENOUGH_DIFFERENT = 50  # rows of a class, from which on their least multiplicity is its unit
 NEWTON_STEPS = 8
@@ -65,10 +61,17 @@ class LabelledRows:
     mass: NDArray[np.float64]  # (p,)
     copies: NDArray[np.int64]  # (p,), how many rows a pair is, to be left out one by one
 
-    def problem(
-        self, masses: NDArray[np.float64]
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+    @property
+    def targets(self) -> NDArray[np.float64]:
+        """The vertex of each pair, (p, q)."""
+        return np.asarray(self.points[self.label])
+
+    def problem(self, mass: NDArray[np.float64] | None = None) -> Problem:
         """Return the rows that weigh anything, their mean target points, and what they weigh."""
+        masses = self.masses
+        if mass is not None:
+            masses = np.zeros(masses.shape)
+            masses[self.row, self.label] = mass
         weighted = masses * self.scale
         weights = weighted.sum(axis=1)
         rows = np.flatnonzero(weights > 0)
@@ -82,18 +85,51 @@ class LabelledRows:
 
     def of(self, chosen: NDArray[np.intp]) -> "LabelledRows":
         """Return some of the rows, weighed as they are here."""
-        place = np.full(len(self.X), -1)
-        place[chosen] = np.arange(len(chosen))
-        kept = np.flatnonzero(place[self.row] >= 0)
+        kept, row = pairs_of(self.row, chosen, len(self.X))
         return replace(
             self,
             X=self.X[chosen],
             masses=self.masses[chosen],
-            row=place[self.row[kept]],
+            row=row,
             label=self.label[kept],
             mass=self.mass[kept],
             copies=self.copies[kept],
         )
+
+    def spread(self, n: int, generator: np.random.Generator) -> NDArray[np.intp]:
+        """Draw rows so that every class has its share, and small classes some more."""
+        if len(self.X) <= n:
+            return np.arange(len(self.X))
+        per_class = np.bincount(self.label, minlength=len(self.points))
+        odds = (1 / np.sqrt(np.maximum(per_class, 1)))[self.masses.argmax(axis=1)]
+        return np.sort(generator.choice(len(self.X), n, replace=False, p=odds / odds.sum()))
+
+    def folds(self, generator: np.random.Generator) -> NDArray[np.float64]:
+        """Return what part of each pair is in each fold: copies go to folds in turn."""
+        shares = np.zeros((len(self.row), N_FOLDS))
+        parts = np.minimum(self.copies, N_FOLDS)  # more copies are in all folds alike
+        start = 0
+        for c in range(len(self.points)):
+            pairs = generator.permutation(np.flatnonzero(self.label == c))
+            part, fold, share = deal(pairs, parts, self.mass, start)
+            shares[part, fold] = share
+            start += len(part)
+        return shares
+
+    def criterion(self, shares: NDArray[np.float64]) -> "LogLoss":
+        """Return the class-balanced log loss of rows that are left out."""
+        return LogLoss(self, shares)
+
+
+def balanced(
+    totals: NDArray[np.float64], class_weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return what one row of each class weighs so that classes weigh alike, but for weights.
+
+    The mean over all rows is one.
+    """
+    scale = class_weights / (len(totals) * totals / totals.sum())
+    return np.asarray(scale * (totals.sum() / (totals @ scale)))
 
 
 def merge(
@@ -109,9 +145,7 @@ def merge(
     of_row = of_row.ravel()
     masses = np.zeros((len(X), C))
     np.add.at(masses, (of_row, labels), weights)
-    totals = masses.sum(axis=0)
-    scale = class_weights / (C * totals / totals.sum())
-    scale *= totals.sum() / (totals @ scale)
+    scale = balanced(masses.sum(axis=0), class_weights)
     row, label = np.nonzero(masses)
     mass = masses[row, label]
     unit = np.ones(C)
@@ -134,6 +168,7 @@ class ClosedForm:
     readout: FittedReadout
     recipe: Recipe
     honest: NDArray[np.float64]  # (n, q), the embedding of each given row by a fit without it
+    criterion: "LogLoss"  # by which the recipe was found, with the rows that found it
 
 
 def fit_closed_form(
@@ -144,6 +179,9 @@ def fit_closed_form(
     points: NDArray[np.float64],
     prior: NDArray[np.float64],
     seed: int,
+    *,
+    means: bool = False,
+    pace: Pace | None = None,
 ) -> ClosedForm:
     """Fit kernels to labelled rows.
 
@@ -163,118 +201,88 @@ def fit_closed_form(
         Under which to predict.
     seed : int
         What the folds follow from.
+    means : bool
+        Whether the function is to hold means of rows rather than rows.
+    pace : Pace, optional
+        How long it may take.
+    """
+    pace = pace or Pace()
+    rows, pair = merge(inputs, labels, weights, class_weights, points)
+    generator = np.random.default_rng([seed, 5])
+    solved, chosen = fit_rows(rows, USUAL, generator, pace, means=means)
+    if chosen is None:
+        return _calibrated(solved, rows, pair, prior, generator)
+    some = rows.of(chosen)
+    found = _calibrated(solved, some, np.arange(len(some.row)), prior, generator)
+    # The fit has not seen the other rows: what it says of them is honest.
+    honest = found.machine(rows.X)[rows.row]
+    honest[np.isin(rows.row, chosen)] = found.honest
+    return replace(found, honest=honest[pair])
+
+
+def fit_sampled(
+    inputs: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    class_weights: NDArray[np.float64],
+    points: NDArray[np.float64],
+    prior: NDArray[np.float64],
+    seed: int,
+    add_up: "Callable[[Plan, NDArray[np.float64]], Sequence[Sums]]",
+    pace: Pace,
+    *,
+    means: bool = False,
+) -> ClosedForm:
+    """Fit kernels to rows of which a sample is at hand, and of all of them what they add up to.
+
+    Parameters
+    ----------
+    inputs, labels, weights, class_weights, points, prior, seed, pace, means
+        As of :func:`fit_closed_form`, of the sample. Every class has rows in it.
+    totals : array of shape (C,)
+        How often rows of each class occur in all.
+    add_up : function
+        Gets a plan, and what a row of each class weighs, (C,); returns the plan's sums over all
+        rows, those of the sample among them.
     """
     rows, pair = merge(inputs, labels, weights, class_weights, points)
     generator = np.random.default_rng([seed, 5])
-    fit = _fit_exactly if len(rows.X) <= MOST_EXACT else _fit_landmarks
-    recipe, machine, embeddings, shares = fit(rows, generator)
+    plan = make_plan(rows, int(totals.sum()), USUAL, generator, pace, means=means)
+    # In the sample classes weigh alike by its own counts, in the sums by those of all rows.
+    in_sums = replace(rows, scale=balanced(totals, class_weights))
+    sums = add_up(plan, in_sums.scale)
+    leaves = None if means else rows
+    solved = finish(plan, sums, in_sums, generator, leaves, pace, np.float64)
+    sampled = rows.masses.sum(axis=0)
+    stands_for = (totals / totals.sum() / (sampled / sampled.sum()))[rows.label, None]
+    solved = solved._replace(shares=solved.shares * stands_for)
+    return _calibrated(solved, rows, pair, prior, generator)
+
+
+def _calibrated(
+    solved: Solved,
+    rows: LabelledRows,
+    pair: NDArray[np.intp],
+    prior: NDArray[np.float64],
+    generator: np.random.Generator,
+) -> ClosedForm:
+    """Fit the readout to honest embeddings."""
+    recipe, machine, embeddings, shares, criterion = solved
     which, fold = np.nonzero(shares)
     if len(which) > CALIBRATED:
         chosen = generator.choice(len(which), CALIBRATED, replace=False)
         which, fold = which[chosen], fold[chosen]
+    points = rows.points
     readout = matrix_readout(
         embeddings[which, fold] @ points.T, rows.label[which], shares[which, fold], points, prior
     )
     mean = np.einsum("pf,pfq->pq", shares, embeddings)
     mean /= np.maximum(shares.sum(axis=1), np.finfo(np.float64).tiny)[:, None]
-    return ClosedForm(machine, readout, recipe, mean[pair])
+    return ClosedForm(machine, readout, recipe, mean[pair], criterion)
 
 
-# What a fit of either kind gives: settings, the function, honest embeddings of the pairs by each of
-# F fits without them, (p, F, q), and what part of a pair each stands for, (p, F).
-_Solved = tuple[Recipe, KernelMachine, NDArray[np.float64], NDArray[np.float64]]
-
-
-def _fit_exactly(rows: LabelledRows, generator: np.random.Generator) -> _Solved:
-    folds = _folds(rows, generator)
-    _, targets, weights = rows.problem(rows.masses)
-    recipe, members = find_recipe(rows.X, targets, weights, _Criterion(rows, folds))
-    return recipe, machine_of(rows.X, members), *cross_fit(recipe, rows, folds)
-
-
-def _fit_landmarks(rows: LabelledRows, generator: np.random.Generator) -> _Solved:
-    sample = rows.of(_spread(rows, SAMPLE, generator))
-    folds = _folds(sample, generator)
-    _, targets, weights = sample.problem(sample.masses)
-    recipe, members = find_recipe(sample.X, targets, weights, _Criterion(sample, folds))
-    members = members[: 2 if len(rows.X) >= LARGE else None]
-
-    _, targets, weights = rows.problem(rows.masses)
-    chosen = rows.X[_spread(rows, LANDMARKS, generator)]
-    judge = rows.of(_spread(rows, JUDGED, generator))
-    criterion = _Criterion(judge, _folds(judge, generator))
-    left_out = np.zeros((len(rows.row), targets.shape[1]))  # of each pair
-    row_left_out = np.zeros(targets.shape)
-    alphas = []
-    for member in members:
-        landmarks = Landmarks.of(member.kernel, chosen)
-        path = LandmarkPath.of(landmarks, landmarks.sums(rows.X, targets, weights))
-        ridge = min(RIDGES, key=lambda r: criterion(path.solution(judge.X, r)))
-        solution = path.solution(rows.X, ridge)
-        alphas.append(solution.alpha / len(members))
-        left_out += solution.without(rows.row, rows.points[rows.label], rows.unit) / len(members)
-        row_left_out += solution.leave_one_out(targets, weights) / len(members)
-    trees = []
-    setting, metric = members[0].setting, members[0].kernel.metric
-    setting = replace(setting, width=NARROWER * setting.width)
-    for _ in range(N_TREES):
-        tree, added = fit_leaves(setting, metric, rows.X, targets, row_left_out, weights, generator)
-        trees.append(tree)
-        left_out += added[rows.row] / N_TREES
-    kernels = tuple(member.kernel for member in members)
-    machine = KernelMachine(chosen, kernels, np.stack(alphas).astype(np.float32), tuple(trees))
-    return recipe, machine, left_out[:, None], rows.mass[:, None]
-
-
-def _spread(rows: LabelledRows, n: int, generator: np.random.Generator) -> NDArray[np.intp]:
-    """Draw rows so that every class has its share, and small classes some more."""
-    if len(rows.X) <= n:
-        return np.arange(len(rows.X))
-    per_class = np.bincount(rows.label, minlength=len(rows.points))
-    odds = (1 / np.sqrt(np.maximum(per_class, 1)))[rows.masses.argmax(axis=1)]
-    return np.sort(generator.choice(len(rows.X), n, replace=False, p=odds / odds.sum()))
-
-
-def _folds(rows: LabelledRows, generator: np.random.Generator) -> NDArray[np.float64]:
-    """Return what part of each pair is in each fold, (p, folds): copies go to folds in turn."""
-    shares = np.zeros((len(rows.row), N_FOLDS))
-    parts = np.minimum(rows.copies, N_FOLDS)  # more copies are in all folds alike
-    start = 0
-    for c in range(len(rows.points)):
-        pairs = generator.permutation(np.flatnonzero(rows.label == c))
-        part = np.repeat(pairs, parts[pairs])
-        fold = (start + np.arange(len(part))) % N_FOLDS
-        shares[part, fold] = rows.mass[part] / parts[part]
-        start += len(part)
-    return shares
-
-
-def cross_fit(
-    recipe: Recipe, rows: LabelledRows, shares: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the embedding of each pair by the fit without each of its folds, and shares.
-
-    The metric is learnt anew from the rows of each fit. Where one fold holds all there is, nothing
-    is honest, and its shares become zero.
-    """
-    p, F = shares.shape
-    embeddings, shares = np.zeros((p, F, rows.points.shape[1])), shares.copy()
-    for k in range(F):
-        pairs = np.flatnonzero(shares[:, k])
-        masses = rows.masses.copy()
-        masses[rows.row, rows.label] -= shares[:, k]
-        masses[masses < 1e-9 * rows.masses.max()] = 0
-        kept, targets, weights = rows.problem(masses)
-        if not len(kept):
-            shares[:, k] = 0
-            continue
-        machine = machine_of(rows.X[kept], fit_recipe(recipe, rows.X[kept], targets, weights))
-        distinct, place = np.unique(rows.row[pairs], return_inverse=True)
-        embeddings[pairs, k] = machine(rows.X[distinct])[place]
-    return embeddings, shares
-
-
-class _Criterion:
+class LogLoss:
     """Class-balanced log loss of rows that are left out, one copy at a time.
 
     Their scores are read by one temperature or, of more than two classes, by Gaussians with one
@@ -288,11 +296,14 @@ class _Criterion:
         self.weights = rows.mass / totals[rows.label] / np.count_nonzero(totals)
         self.unit = rows.unit
         self.fold = shares.argmax(axis=1)  # of most copies of a pair
-        self.targets = rows.points[rows.label]
+
+    def left_out(self, solution: Solution) -> NDArray[np.float64]:
+        """Return what a function is at each pair when one copy of it is left out, (p, q)."""
+        return solution.without(self.rows.row, self.rows.targets, self.unit).astype(np.float64)
 
     def __call__(self, solution: Solution) -> float:
-        embeddings = solution.without(self.rows.row, self.targets, self.unit).astype(np.float64)
-        scores = embeddings @ self.rows.points.T
+        """Return the loss of a solution; infinite where it is none."""
+        scores = self.left_out(solution) @ self.rows.points.T
         loss = _loss_at_best_sharpness(scores, self.rows.label, self.weights)
         if len(self.rows.points) > 2:
             loss = min(loss, self._discriminant_loss(scores))

@@ -1,0 +1,185 @@
+"""A fit in closed form, step by step: from a table to kernels, and networks beside them.
+
+    table ->  rows ``read_rows``  ->  kernels ``fit_closed_form``  ->  ``finish_kernels``
+
+Where there are many rows, networks are trained, too, and rows that nobody has learnt from say what
+the word of each is worth.
+"""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from cocoloss.estimators.early_stopping import split_held_out
+from cocoloss.estimators.fit import (
+    FEWEST_EPOCHS,
+    Fitted,
+    LeaveOneOut,
+    Rows,
+    check_arguments,
+    finish_job,
+    job_of,
+    make_design,
+    new_seed,
+    read_rows,
+    solver_of,
+)
+from cocoloss.estimators.jobs import Design, train_jobs
+from cocoloss.estimators.model import (
+    WORTH_A_THREAD,
+    Ensemble,
+    FittedModel,
+    History,
+    Together,
+    threads_for,
+)
+from cocoloss.geometry import target_points
+from cocoloss.heads.readout import pool_weights
+from cocoloss.kernels import KernelMachine
+from cocoloss.kernels.classes import ClosedForm, fit_closed_form
+from cocoloss.kernels.closed_form import MOST_EXACT, THREADED
+from cocoloss.pace import Pace
+
+# Networks beside kernels.
+N_NETWORKS = 3
+ROWS_A_SECOND = 150_000  # that one network is trained on; to foresee how long it takes
+HELD_OUT, MOST_HELD_OUT = 0.15, 20_000  # rows that decide what networks weigh
+LEAST_SAY = 0.05  # weight below which networks stay out
+
+
+class Solved(NamedTuple):
+    """Rows, and the kernels that were found for them."""
+
+    rows: Rows
+    found: ClosedForm
+    design: Design | None  # of the networks that are to be trained, too
+    seed: int
+    pace: Pace
+
+
+def fit_kernels(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Fitted:
+    """Fit a classifier in closed form, by kernels, with networks beside them if rows are many."""
+    return finish_kernels(solve_kernels(estimator, X, y, sample_weight))
+
+
+def solve_kernels(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Solved:
+    """Read all that ``fit`` was given, and solve for kernels."""
+    check_arguments(estimator)
+    pace = Pace(estimator.time_limit, verbose=estimator.verbose)
+    rows = read_rows(estimator, X, y, sample_weight, keep_preprocessor=False, ranks=True)
+    n, d = rows.inputs.shape
+    pace.say(f"{n} rows of {len(rows.classes)} classes, {d} columns of numbers")
+    seed, solver = new_seed(estimator), solver_of(estimator)
+    n_different = int(rows.groups.max()) + 1
+    blends = solver == "both" or (solver == "auto" and n_different > MOST_EXACT)
+    design = None
+    if blends:
+        shape = int((1 - HELD_OUT) * n), d, len(rows.classes)
+        design = make_design(estimator, shape, seed, holds_out=True)
+    # Embeddings of kernels and networks have one dimension.
+    q = None if design is None else design.layer_sizes[-1]
+    points = target_points(estimator.similarity, len(rows.classes), q)
+    with threads_for(WORTH_A_THREAD if n >= THREADED else 0):
+        found = fit_closed_form(
+            rows.inputs,
+            rows.labels,
+            rows.weights,
+            rows.class_weights,
+            points,
+            rows.prior,
+            seed,
+            means=estimator.landmarks == "kmeans",
+            pace=pace,
+        )
+    return Solved(rows, found, design, seed, pace)
+
+
+def finish_kernels(solved: Solved) -> Fitted:
+    """Return the fitted model of kernels, after training networks if that was planned."""
+    rows, found, design, seed, pace = solved
+    losses = [setting.loss for setting in found.recipe.members]
+    history = History([losses], np.zeros(1, np.int64), seed, rows.masses)
+    encoder = getattr(rows.preprocessor, "encoder_", rows.preprocessor)  # a user's own has none
+    model = FittedModel(rows.classes, rows.prior, encoder, found.machine, (found.readout,))
+    honest = found.readout.predict_proba(found.honest)
+    right = honest.argmax(axis=1) == rows.labels
+    accuracy = float(np.average(right, weights=rows.weights))
+    loo = LeaveOneOut(_of_given_rows(rows, honest, model), accuracy)
+    pace.say(f"of the rows, each left out, kernels are right about {accuracy:.1%}")
+    fitted = Fitted(model, history, rows.preprocessor, [found.readout], loo)
+    if design is not None:
+        fitted = _with_networks(fitted, rows, design, honest, pace)
+    pace.end()
+    return fitted
+
+
+def _with_networks(
+    fitted: Fitted, rows: Rows, design: Design, honest: NDArray[np.float64], pace: Pace
+) -> Fitted:
+    """Train networks, and add what they say to what kernels say as held-out rows find best.
+
+    All networks hold out the same rows, which kernels have left out, too.
+    """
+    seed, model, n = fitted.history.seed, fitted.model, len(rows.inputs)
+    fraction = min(HELD_OUT, MOST_HELD_OUT / n)
+    generator = np.random.default_rng([seed, 1])
+    train, held_out = split_held_out(rows.labels, rows.groups, fraction, generator)
+    an_epoch = len(train) * N_NETWORKS / ROWS_A_SECOND  # seconds
+    if not len(held_out) or not pace.has(FEWEST_EPOCHS * an_epoch, "networks beside the kernels"):
+        return fitted
+    schedule = design.schedule
+    if pace.limit is not None:
+        schedule = replace(schedule, seconds=pace.left)
+    design = replace(design, schedule=schedule)
+    seconds = min(schedule.n_epochs * an_epoch, pace.left)
+    pace.say(f"{N_NETWORKS} networks, {schedule.n_epochs} epochs, about {seconds:.0f} s")
+    seeds = [seed + k for k in range(N_NETWORKS)]
+    job = job_of(rows, design, [train] * N_NETWORKS, [held_out] * N_NETWORKS, seed, seeds)
+    (trained,) = train_jobs([job], verbose=pace.verbose)
+    networks = finish_job(job, trained)
+    heads = networks.model.heads
+    embeddings = trained.networks.embeddings(rows.inputs[held_out])
+    by_each = [head.predict_proba(h) for head, h in zip(heads, embeddings, strict=True)]
+    scores = np.log(np.maximum([honest[held_out], *by_each], np.finfo(np.float64).tiny))
+    scores -= np.log(rows.prior)
+    kernels, of_networks = pool_weights(
+        np.stack([scores[0], scores[1:].mean(axis=0)]),
+        rows.labels[held_out],
+        rows.weights[held_out],
+    )
+    pace.say(f"log probabilities of kernels weigh {kernels:.2f}, of networks {of_networks:.2f}")
+    if of_networks < LEAST_SAY:
+        return fitted
+    machine, ensemble = model.networks, trained.networks
+    assert isinstance(machine, KernelMachine)
+    assert isinstance(ensemble, Ensemble)  # no module of the user's own: see check_arguments
+    pooled = replace(
+        model,
+        networks=Together(machine, ensemble),
+        heads=(*model.heads, *heads),
+        pool=np.r_[kernels, np.full(N_NETWORKS, of_networks / N_NETWORKS)],
+    )
+    history = replace(
+        fitted.history,
+        loss_curves=[*fitted.history.loss_curves, *trained.loss_curves],
+        best_epochs=np.r_[fitted.history.best_epochs, trained.best_epochs],
+    )
+    return fitted._replace(model=pooled, history=history, heads=[*fitted.heads, *networks.heads])
+
+
+def _of_given_rows(rows: Rows, proba: NDArray[np.float64], model: FittedModel) -> NDArray[Any]:
+    """Return probabilities of each row of the table, from those of its copies.
+
+    The fit has not seen rows that weigh nothing: what the model predicts is honest.
+    """
+    n = _num_samples(rows.table)
+    result = np.empty((n, proba.shape[1]))
+    unseen = np.setdiff1d(np.arange(n), rows.positions)
+    if len(unseen):
+        result[unseen] = model.predict_proba(_safe_indexing(rows.table, unseen))
+    result[rows.positions] = proba
+    return result
