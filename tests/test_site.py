@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 # The command has a page of its own; the others are earlier names, and what stages share inside.
-HIDDEN = ("__main__", "cli", "data", "preprocessing", "json_text", "number_text")
+HIDDEN = ("__main__", "cli", "data", "preprocessing", "json_text", "number_text", "pace")
 PARTS = [
     part.name
     for part in pkgutil.iter_modules(cocoloss.__path__)
@@ -144,3 +144,16 @@ def test_every_note_on_the_paper_is_in_the_list_of_decisions():
     }
     assert marked
     assert not {path for path in marked if f"`{path}`" not in page}
+
+
+@pytest.mark.parametrize(
+    ("open_point", "choice"),
+    [
+        (r'says "with $\alpha = 1$"', "1 is the loss as printed"),
+        (r"$(\lVert h\rVert - 1)^2$ in the norm term", "only it is a pair term with i = j"),
+    ],
+)
+def test_choices_that_no_code_marks_are_in_the_list_of_decisions(open_point, choice):
+    rows = (DOCS / "decisions.md").read_text().splitlines()
+    (row,) = (row for row in rows if open_point in row)
+    assert choice in row

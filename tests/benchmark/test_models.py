@@ -58,9 +58,7 @@ def test_networks_train_as_the_paper_says(name):
     assert {key: params[key] for key in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "solver"), [("coco-default", "network"), ("coco-kernel", "kernel")]
-)
+@pytest.mark.parametrize(("name", "solver"), [("coco-default", "auto"), ("coco-kernel", "kernel")])
 def test_the_untuned_models_are_classifiers_as_they_come(name, solver):
     made = MODELS[name].make(4, {}, 7).get_params()
     assert made == CoCoClassifier(solver=solver, random_state=7).get_params()

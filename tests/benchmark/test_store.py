@@ -413,6 +413,23 @@ def test_a_server_that_restarts_is_told_from_one_that_refuses_by_its_state():
 
 
 @pytest.mark.cluster
+@pytest.mark.parametrize("said", ["not yet accepting connections", "in recovery mode"])
+def test_a_server_that_recovers_from_a_crash_is_waited_for(own_server, said):
+    psycopg = pytest.importorskip("psycopg")
+    refusals = [psycopg.OperationalError(f"FATAL:  the database system is {said}")] * 3
+
+    def refuse(*_):
+        if refusals:
+            raise refusals.pop()
+
+    with Store(own_server.url) as store:
+        store.database.engine.dispose()
+        sa.event.listen(store.database.engine, "do_connect", refuse)
+        store.runs()
+    assert refusals == []
+
+
+@pytest.mark.cluster
 def test_a_server_that_crashes_again_and_again_is_waited_for(own_server):
     spec = fake_spec("good", trials=30, sleep=0.02)
     with Store(own_server.url) as store:

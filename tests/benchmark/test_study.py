@@ -11,6 +11,7 @@ from cocoloss.benchmark import accuracy, study
 from cocoloss.benchmark.evaluation import balanced_accuracy_of
 from cocoloss.benchmark.study import Study, tune_classifier
 from cocoloss.estimators import cross_validate_lockstep
+from cocoloss.estimators.fit import training_settings
 from cocoloss.exceptions import CoCoError
 from cocoloss.tables import stratified_folds
 from play import iris, play, spec_of
@@ -107,9 +108,9 @@ def test_the_default_is_a_point_of_the_default_space(n_samples, n_classes):
     point = study.default_point({}, n_samples=n_samples, n_classes=n_classes)
     params = study.suggest_default(FixedTrial(point), n_samples, 7, n_classes)
     default = CoCoClassifier().get_params()
-    batch_size = min(default["batch_size"], 2 ** study.largest_batch(n_samples, 8))
-    own = {"batch_size": batch_size, "embedding_dim": max(8, n_classes)}
-    assert params == {name: default[name] for name in params} | own
+    own = training_settings(CoCoClassifier(), 1000) | {"embedding_dim": max(8, n_classes)}
+    own["batch_size"] = min(own["batch_size"], 2 ** study.largest_batch(n_samples, 8))
+    assert params == {name: own.get(name, default[name]) for name in params}
 
 
 def test_a_classifier_outside_the_default_space_is_brought_to_its_edge():
@@ -309,7 +310,7 @@ class Touchy(CoCoClassifier):
 
 
 def test_the_best_trial_wins_everyone_is_told_and_one_that_fails_is_not_the_end(table, monkeypatch):
-    monkeypatch.setattr(Touchy, "likes", {64})
+    monkeypatch.setattr(Touchy, "likes", {"auto", 64})
     told = []
     tuned = tune_classifier(
         Touchy(**QUICK), *table, n_trials=4, on_trial=lambda *args: told.append(args)

@@ -2,12 +2,10 @@ import gc
 import importlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import textwrap
 import time
-from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -22,6 +20,7 @@ from bench_helpers import (
     run_fake,
 )
 
+from cluster import Processes
 from cocoloss.benchmark import workers
 from cocoloss.benchmark.plan import make_plan
 from cocoloss.benchmark.store import Store
@@ -152,45 +151,6 @@ def test_a_table_is_sent_once_to_each_worker(cluster, store, tmp_path):
     for of_worker in unpacked:
         assert len(of_worker) == len(set(of_worker))
     assert numbers(store, spec) == in_this_process(spec, tmp_path)
-
-
-class Processes:
-    """A scheduler and workers, each started by hand."""
-
-    def __init__(self, folder):
-        self.folder, self.all = folder, []
-        file = folder / "scheduler.json"
-        arguments = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show"]
-        self.start("scheduler", *arguments, "--scheduler-file", str(file))
-        self.address = ""
-        while not self.address:
-            time.sleep(0.02)
-            with suppress(FileNotFoundError, json.JSONDecodeError):  # not there, or half-written
-                self.address = json.loads(file.read_text())["address"]
-
-    def start(self, kind, *arguments):
-        with (self.folder / f"{kind}.log").open("a") as log:
-            self.all.append(
-                subprocess.Popen(
-                    [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments],
-                    stdout=log,
-                    stderr=log,
-                    cwd=self.folder,
-                    env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-                    start_new_session=True,  # a group of its own, which its children are in
-                )
-            )
-
-    def start_worker(self, threads=1):
-        here = ["--local-directory", str(self.folder), "--no-dashboard", "--host", "127.0.0.1"]
-        self.start("worker", self.address, "--nthreads", str(threads), *here)
-
-    def stop(self):
-        for process in self.all:
-            with suppress(ProcessLookupError):
-                # A worker that can answer nobody would not see that its nanny has gone.
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
 
 
 @pytest.fixture

@@ -270,6 +270,13 @@ def test_columns_can_be_chosen(wide, long, found, refusal):
     assert set(found(other, "--model-column", "who", *asked)["models"]) == {"ours", "chance"}
 
 
+@pytest.mark.parametrize("name", ["missing='worst'", "ranking='folds'", "or another test"])
+def test_a_refusal_names_a_model_as_the_table_does(wide, refusal, name):
+    odd = wide.astype(object).rename(columns={"theirs": name})
+    odd.loc[3, name] = "failed"
+    assert name in refusal(odd)
+
+
 def test_percents_are_read(wide, found, refusal):
     percents = wide.assign(**{m: (100 * wide[m]).map("{:.2f}%".format) for m in MODELS[:2]})
     expected = compare_models(wide).mean_scores.to_dict()

@@ -89,7 +89,7 @@ def test_thousands_of_columns_are_learnt(run, tmp_path):
         (["fti", "t.csv"], "no command 'fti'; did you mean 'fit'?"),
         (["fit", "t.csv"], "Missing option '--target'"),
         (["fit", "t.csv", "--targte", "y"], "Did you mean '--target'?"),
-        (["fit"], "Missing argument 'FILE'"),
+        (["fit"], "Missing argument 'FILES...'"),
         (["fit", "t.csv", "--target", "y", "--out", "m", "--epochs", "many"], "'many'"),
         (["fit", "t.csv", "--target", "y", "--out", "m", "--epochs", "0"], "0"),
         (["fit", "t.csv", "--target", "y", "--out", "m", "--model", "svm"], "svm"),
@@ -250,6 +250,12 @@ def test_a_reader_that_has_seen_enough_is_no_error(table, model):
     writer.stderr.close()
     assert writer.wait() == 1  # as click ends it, without a word
     assert errors == b""
+
+
+@pytest.mark.parametrize("name", ["header=True.csv", "separator=';'.csv", "name its encoding.csv"])
+def test_words_of_the_user_come_back_as_they_are(refused, tmp_path, name):
+    line = refused("fit", tmp_path / name, "--target", "kind", "--out", tmp_path / "m.coco")
+    assert name in line
 
 
 def test_what_nobody_foresaw_is_one_line_too(refused, table, monkeypatch):

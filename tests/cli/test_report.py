@@ -59,3 +59,44 @@ def test_a_cell_that_only_the_test_rows_have_is_read_as_fit_would(run, frame, tm
     frame.assign(size=size).drop(columns="id").to_csv(path, index=False)
     report(run, path, out)
     assert "(other text is a gap, " in out.read_text()
+
+
+def test_kernels_have_a_page_of_their_own(run, refused, frame, tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "r.html"
+    frame.drop(columns="id").to_csv(path, index=False)
+    asked = ("report", path, "--target", "kind", "--out", out, "--solver", "kernel")
+    assert "--embedding-dim is for networks" in refused(*asked, "--embedding-dim", 2)
+    assert not out.exists()
+    facts = json.loads(run(*asked, "--json").stdout)
+    assert facts["ridge_chosen"] > 0
+    assert sum(facts["importances"].values()) == pytest.approx(1)
+    estimator = CoCoClassifier(solver="kernel", random_state=0)
+    X = settle_kinds(frame.drop(columns=["id", "kind"]))
+    record = record_fit(estimator, X, frame["kind"], n_snapshots=0)
+    assert facts["log_loss"] == pytest.approx(record.log_loss, rel=1e-4)
+    page = out.read_text()
+    for title in (
+        "The embedding, ridge by ridge",
+        "The ridge path",
+        "Rows left out",
+        "Importances",
+    ):
+        assert title in page
+    assert "epoch by epoch" not in page
+
+
+def test_ctrl_c_leaves_no_page_and_no_part_of_one(run, frame, tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    path = tmp_path / "t.csv"
+    frame.drop(columns="id").to_csv(path, index=False)
+    asked = ("report", path, "--target", "kind", "--solver", "kernel", "--out", tmp_path / "r.html")
+    for place in (
+        "cocoloss.recording.watch.make_film",
+        "cocoloss.report.run_report.run_report",
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, interrupt)
+            assert "nothing was left half-written" in run(*asked, code=130).stderr
+        assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]

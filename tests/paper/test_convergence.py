@@ -67,7 +67,7 @@ def test_the_preprocessing_is_not_fitted_on_test_rows(monkeypatch):
 def test_a_term_is_what_the_losses_say_and_those_that_do_not_fill_a_step_are_not_taken():
     batch = 8
     for name, loss in {
-        "coco": CoCoLoss(3),
+        "coco": CoCoLoss(3, normalize=False),
         "dr": DotRegressionLoss(3, 2, random_state=0),
         "ce": CrossEntropyLoss(3, None),
     }.items():

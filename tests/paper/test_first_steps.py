@@ -49,7 +49,7 @@ def as_module(beginner):
 def loss_of(name, readout):
     """Return the loss as printed; ``readout`` (C, q) is fixed for dr and learnt for ce."""
     return {
-        "coco": CoCoLoss(C),
+        "coco": CoCoLoss(C, normalize=False),
         "dr": lambda h, y: ((h * readout[y]).sum(1) - 1).square().mean() / 2,
         "ce": lambda h, y: nn.functional.cross_entropy(h @ readout.T, y),
     }[name]

@@ -227,7 +227,8 @@ def test_an_epoch_that_diverged_is_shown_as_such(wine):
         if epoch.number == 4:
             epoch.network.parameters.fill_(float("nan"))
 
-    estimator = CoCoClassifier(**(SMALL | {"n_members": 1, "early_stopping": True}))
+    options = {"n_members": 1, "early_stopping": True, "learning_rate": "cosine"}
+    estimator = CoCoClassifier(**(SMALL | options))
     record = record_fit(estimator, *wine, n_snapshots=8, callbacks=[break_down])
     lost = np.isnan(record.embeddings).all(axis=(1, 2))
     assert lost.tolist() == [epoch > 4 for epoch in record.epochs]

@@ -52,6 +52,20 @@ def single():
 
 
 @pytest.fixture(scope="session")
+def kernels():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    X = X.rename(columns=dict(zip(X.columns, [*HOSTILE[:4], "b" * 90], strict=False)))
+    estimator = CoCoClassifier(solver="kernel", random_state=0)
+    return Run(estimator, X, y, n_snapshots=7, data_name="wine")
+
+
+@pytest.fixture(scope="session")
+def blind(kernels):
+    estimator = CoCoClassifier(solver="kernel", random_state=0)
+    return Run(estimator, kernels.X, kernels.y, n_snapshots=0)
+
+
+@pytest.fixture(scope="session")
 def many():
     rng = np.random.default_rng(0)
     y = np.arange(600) % 40

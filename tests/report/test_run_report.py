@@ -17,7 +17,18 @@ from cocoloss.report.document import percent, significant, visible
 from cocoloss.report.projection import project
 from cocoloss.report.run_report import run_report, write_run_report
 
-RUNS = ("digits", "cancer", "many", "hostile")
+RUNS = ("digits", "cancer", "many", "hostile", "kernels", "blind")
+
+
+# Tables and charts that are wider than their place, in parts that are folded, too.
+CUT = """
+() => {
+  for (const details of document.querySelectorAll("details")) details.open = true;
+  return [...document.querySelectorAll(".scroll, figure, .panel")]
+    .filter((box) => box.scrollWidth > box.clientWidth + 1)
+    .map((box) => [box.scrollWidth, box.clientWidth, box.textContent.trim().slice(0, 60)]);
+}
+"""
 
 
 @pytest.fixture(scope="session")
@@ -85,13 +96,16 @@ def texts(page, selector):
 
 
 def check_epoch(page, record, index):
-    """Every number of the epoch is that of the record."""
-    assert page.locator("#now").inner_text().startswith(f"Epoch {record.epochs[index]} ")
+    """Every number of the epoch, or the ridge, is that of the record."""
+    path = record.ridge_path
+    name = f"Ridge {significant(path.ridges[index])}" if path else f"Epoch {record.epochs[index]} "
+    assert page.locator("#now").inner_text().startswith(name)
     cells = page.eval_on_selector_all(
         "[data-measure]", "(cells) => cells.map((c) => [{ ...c.dataset }, c.textContent])"
     )
     names = {about["measure"] for about, _ in cells}
-    assert {"test_balanced_accuracy", "dispersity", "loss", "nc1_part", "nc2_part"} <= names
+    own = {"left_out_error", "error"} if path else {"loss", "nc1_part", "nc2_part"}
+    assert {"test_balanced_accuracy", "dispersity"} | own <= names
     for about, text in cells:
         raw, name = float(about["value"]), about["measure"]
         assert math.isclose(raw, record.measures[name][index], rel_tol=1e-5, abs_tol=1e-12)
@@ -122,8 +136,9 @@ def test_opens_at_any_width_without_errors_and_fetches_nothing(open_page, report
         settle(page)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         charts = page.locator("svg.chart").all()
-        assert len(charts) >= 5
+        assert len(charts) >= (2 if name == "blind" else 5)
         assert all(chart.bounding_box()["width"] <= width for chart in charts)
+        assert page.evaluate(CUT) == []
     assert page.errors == []
     assert page.requests == [path.as_uri()]
 
@@ -179,15 +194,15 @@ def test_boxes_matrix_and_reliability_are_those_of_the_rows_kept_apart(shown, re
         [str(len(b)), percent(np.mean([s for s, _ in b])), percent(np.mean([r for _, r in b]))]
         for _, b in sorted(bins.items())
     ]
-    assert page.locator("#chart-reliability circle[data-bin]").count() >= len(bins)
+    assert page.locator("[data-reliability='test rows'] circle[data-bin]").count() >= len(bins)
 
 
-@pytest.mark.parametrize("name", ["digits", "cancer"])
+@pytest.mark.parametrize("name", ["digits", "cancer", "kernels"])
 def test_the_slider_moves_by_keyboard(open_page, report, request, name):
     record = request.getfixturevalue(name).record
     view = project(record)
     page = open_page(report(name))
-    slider = page.locator("#epoch")
+    slider = page.locator("#frame")
     settle(page)
     check_epoch(page, record, record.kept)
     slider.focus()
@@ -198,21 +213,25 @@ def test_the_slider_moves_by_keyboard(open_page, report, request, name):
         settle(page)
         check_epoch(page, record, index)
         np.testing.assert_allclose(places(page), view.means[index, :, :2], atol=0.005 * view.extent)
-        assert f"epoch {record.epochs[index]} of" in slider.get_attribute("aria-valuetext")
+        if record.ridge_path is None:
+            said = f"epoch {record.epochs[index]} of"
+        else:
+            said = f"ridge {significant(record.ridge_path.ridges[index])} "
+        assert said in slider.get_attribute("aria-valuetext")
         seen.append(page.evaluate("document.querySelector('#stage canvas').toDataURL()"))
     assert len(set(seen)) == len(seen)  # the points have moved, too
 
 
 def test_the_epoch_is_chosen_by_mouse_on_the_slider_and_on_a_curve(shown, digits):
     page = shown("digits")
-    box = seen_box(page, "#epoch")
+    box = seen_box(page, "#frame")
     middle = box["y"] + box["height"] / 2
     last = len(digits.record.epochs) - 1
     page.mouse.move(box["x"] + 8, middle)
     page.mouse.down()
     check_epoch(page, digits.record, 0)
     page.mouse.move(box["x"] + box["width"] * 0.5, middle)
-    index = int(page.locator("#epoch").input_value())
+    index = int(page.locator("#frame").input_value())
     assert 0 < index < last
     check_epoch(page, digits.record, index)
     page.mouse.move(box["x"] + box["width"] - 2, middle)
@@ -229,7 +248,7 @@ def test_plays_and_pauses(open_page, report, digits):
     page = open_page(report("digits"))
     page.clock.install(time=0)
     page.clock.pause_at(1000)  # a busy machine would be at the end before it is asked to pause
-    play, slider = page.locator("#play"), page.locator("#epoch")
+    play, slider = page.locator("#play"), page.locator("#frame")
     last = len(digits.record.epochs) - 1
     slider.press("Home")
     play.click()
@@ -263,7 +282,7 @@ def test_the_legend_hides_classes(shown):
 
 def test_a_point_tells_what_it_is(shown, cancer):
     page = shown("cancer")
-    page.locator("#epoch").fill(str(cancer.record.kept))
+    page.locator("#frame").fill(str(cancer.record.kept))
     box = seen_box(page, "#stage")
     view = project(cancer.record)
     row = int(np.flatnonzero(cancer.record.is_test)[0])
@@ -305,7 +324,7 @@ def test_a_large_confusion_matrix_is_a_picture_that_tells(open_page, report, man
     X, labels = kept_apart(many)
     expected = confusion_matrix(labels, many.estimator.predict(X), labels=np.arange(40))
     page = open_page(report("many"), height=5000)
-    matrix = page.locator("#matrix")
+    matrix = page.locator("[data-matrix]")
     box = matrix.bounding_box()
     cell = box["width"] / 40
     for true, predicted in [(0, 0), (17, 17), *np.argwhere(expected)[:3].tolist()]:
@@ -319,7 +338,7 @@ def test_the_angles_are_those_of_the_class_means(shown, digits):
     means = digits.record.class_means[digits.record.kept]
     cosine = means[2] @ means[5] / np.linalg.norm(means[2]) / np.linalg.norm(means[5])
     page = shown("digits")
-    page.locator("#epoch").fill(str(digits.record.kept))
+    page.locator("#frame").fill(str(digits.record.kept))
     page.locator("[data-pair='2,5']").dispatch_event("pointermove", {"clientX": 9, "clientY": 9})
     said = page.locator(".tip").inner_text()
     assert f"{math.degrees(math.acos(cosine)):.1f}°" in said
@@ -327,7 +346,7 @@ def test_the_angles_are_those_of_the_class_means(shown, digits):
     assert page.locator("[data-pair]").count() == 90
 
 
-@pytest.mark.parametrize("name", ["digits", "cancer"])
+@pytest.mark.parametrize("name", ["digits", "cancer", "kernels"])
 def test_every_text_can_be_read_in_light_and_dark(open_page, report, name):
     page = open_page(report(name))
     painted = set()
@@ -363,7 +382,7 @@ def test_prints_on_white_paper_without_controls(open_page, report):
     settle(page)
     assert page.pdf(format="A4").startswith(b"%PDF")
     page.emulate_media(media="print", color_scheme="dark")
-    assert page.locator("#epoch").is_hidden()
+    assert page.locator("#frame").is_hidden()
     ink = page.evaluate("getComputedStyle(document.body).color")
     assert max(int(v) for v in ink.removeprefix("rgb(").removesuffix(")").split(",")) < 60
 
@@ -405,7 +424,7 @@ def test_every_number_says_whether_it_is_the_models_or_one_networks(shown, digit
     # Beside the curves of one network, the accuracy of all is a level line.
     chart = page.locator("#chart-accuracy")
     for press, index in (("Home", 0), ("End", len(digits.record.epochs) - 1)):
-        page.locator("#epoch").press(press)
+        page.locator("#frame").press(press)
         settle(page)
         together = percent(digits.record.balanced_accuracy)
         assert chart.locator("[data-key=together]").inner_text() == together
@@ -416,7 +435,7 @@ def test_every_number_says_whether_it_is_the_models_or_one_networks(shown, digit
 def test_a_single_network_needs_no_marks(single):
     page = run_report(single.record)
     assert '<span class="scope' not in page
-    assert '"members":1,' in page  # no level line, either
+    assert '"model":{"name":"",' in page  # no level line, either
     assert "One network was trained." in words(single.record)
 
 
@@ -500,3 +519,124 @@ def test_the_same_record_gives_the_same_bytes_and_no_folder_is_made(cancer, tmp_
     assert run_report(cancer.record) == run_report(cancer.record)
     with pytest.raises(CoCoError, match="there is no folder"):
         write_run_report(cancer.record, tmp_path / "missing" / "run.html")
+
+
+# Pages of kernels.
+
+
+def test_columns_are_ranked_by_importance_with_bars_and_without_scripts(open_page, report, kernels):
+    page = open_page(report("kernels"), java_script_enabled=False)
+    ranked = sorted(kernels.record.importances.items(), key=lambda item: -item[1])
+    importances, metrics = page.locator(".grid:has(.ranking) > figure").all()[:2]
+    expected = [[visible(name) or "(empty)", percent(share)] for name, share in ranked]
+    rows = [
+        [row.locator(part).inner_text() for part in ("th .name", "td.number")]
+        for row in importances.locator("table >> nth=0").locator("tbody tr").all()
+    ]
+    assert rows == expected[:12]
+    assert "1 more column" in importances.locator("summary").inner_text()
+    longest, second = (
+        float(importances.locator("rect").nth(k).get_attribute("width")) for k in (0, 1)
+    )
+    assert longest == 100
+    assert second == pytest.approx(100 * ranked[1][1] / ranked[0][1], abs=0.01)
+    first = metrics.locator("tbody tr").first.locator("td").all_inner_texts()
+    shares = kernels.record.ridge_path.metrics[ranked[0][0]]
+    assert [text.strip() for text in first] == [percent(share) for share in shares]
+    chosen = page.locator(".tried .chosen").all_inner_texts()
+    losses = [setting.loss for setting in kernels.record.ridge_path.chosen]
+    assert sorted(chosen) == sorted(significant(loss) for loss in losses)
+
+
+def test_rows_left_out_have_a_matrix_and_a_reliability_curve_of_their_own(shown, kernels):
+    page, record = shown("kernels"), kernels.record
+    labels = np.searchsorted(np.unique(kernels.y), kernels.y)
+    train, _ = split_test(labels, 0.2, as_generator(0))
+    p = kernels.estimator.loo_proba_
+    matrices = page.locator("table.confusion").all()
+    assert len(matrices) == 2
+    counts = matrices[1].locator("td[data-true]").all_text_contents()
+    expected = confusion_matrix(labels[train], p.argmax(axis=1))
+    assert np.array_equal(np.array(counts, dtype=int).reshape(3, 3), expected)
+    bins = {}
+    for row, label in zip(p, labels[train], strict=True):
+        where = min(9, max(0, math.ceil(10 * row.max()) - 1))
+        bins.setdefault(where, []).append((row.max(), row.argmax() == label))
+    table = page.locator("figure:has([data-reliability='rows left out']) table.bins tbody tr")
+    found = [row.locator("td").all_text_contents() for row in table.all()]
+    assert found == [
+        [str(len(b)), percent(np.mean([s for s, _ in b])), percent(np.mean([r for _, r in b]))]
+        for _, b in sorted(bins.items())
+    ]
+    drawn = page.locator("[data-reliability='rows left out'] circle[data-bin]").count()
+    assert drawn >= len(bins)
+    said = words(record)
+    assert f"log loss {significant(record.left_out.log_loss)}" in said
+    error = percent(record.left_out.reliability.error).replace("\u202f", " ")
+    assert f"Expected calibration error {error}" in said
+
+
+def test_axes_say_that_they_are_logarithmic(shown):
+    for name, charts in (
+        ("digits", {"accuracy": "", "loss": "v", "dispersity": "v", "collapse": "v"}),
+        ("kernels", {"accuracy": "r", "left-out": "vr", "error": "vr", "dispersity": "vr"}),
+    ):
+        for chart, axes in charts.items():
+            said = shown(name).locator(f"#chart-{chart} svg.chart").text_content()
+            assert ("vertical: log scale" in said) == ("v" in axes)
+            assert ("ridge (log scale)" in said) == ("r" in axes)
+            assert said.count("log scale") == len(axes)
+
+
+def test_a_ridge_is_chosen_on_a_curve(shown, kernels):
+    page, path = shown("kernels"), kernels.record.ridge_path
+    box = seen_box(page, "#chart-error svg.chart")
+    page.mouse.click(box["x"] + 47, box["y"] + 60)  # where the axis begins: the largest ridge
+    check_epoch(page, kernels.record, 0)
+    assert page.locator("#now").inner_text().endswith("all alike")
+    page.mouse.click(box["x"] + box["width"] - 10, box["y"] + 60)
+    check_epoch(page, kernels.record, len(path.ridges) - 1)
+    page.locator("#frame").fill(str(kernels.record.kept))
+    assert page.locator("#now").inner_text().endswith("chosen")
+
+
+def test_the_corners_of_kernels_are_where_they_are(kernels):
+    view, path = project(kernels.record), kernels.record.ridge_path
+    assert view.kind == "plane"
+    np.testing.assert_allclose(view.target, path.corners)
+
+
+def test_a_page_without_a_movie_has_all_else(shown, blind):
+    page = shown("blind")
+    assert page.locator("#stage, #frame, #chart-angles, #chart-accuracy").count() == 0
+    assert page.locator("table.confusion").count() == 2
+    assert page.locator("svg.chart").count() == 2  # of reliability
+    assert page.locator(".ranking").count() >= 1
+    assert page.locator("[data-swatch] svg").count() == 3
+    titles = page.locator("h2").all_inner_texts()
+    assert titles[:3] == ["Test rows", "Rows left out", "What the columns weigh"]
+    said = words(blind.record)
+    assert "The model is" in said
+    assert "kernel 1 of" not in said
+    bare = dataclasses.replace(blind.record, left_out=None, importances={}, reliability=None)
+    assert "What the columns weigh" not in words(bare)
+
+
+def test_of_many_rows_the_page_says_which_are_shown(kernels):
+    path = dataclasses.replace(kernels.record.ridge_path, is_sample=True, n_rows=1200)
+    said = words(dataclasses.replace(kernels.record, ridge_path=path))
+    assert "fitted to the 1,200 rows that found it: the movie and the curves are of these" in said
+    assert "at its best ridge, by 1,200 rows." in said
+    assert "kernels and leaves" in said
+    assert "1,200 rows" not in words(kernels.record)
+
+
+def test_networks_beside_kernels_are_told_apart_from_them(kernels, blind):
+    said = words(dataclasses.replace(kernels.record, n_networks=3))
+    n = kernels.record.n_members
+    assert f"{n} kernels and 3 networks is the model: the mean of {n} kernels" in said
+    assert "learnt from its kernels find" in said
+    assert "What the kernels say of the 142 rows that were learnt from" in said
+    assert f"What {n} kernels and 3 networks say of the 36 rows that were kept apart" in said
+    said = words(dataclasses.replace(blind.record, n_networks=1))
+    assert f"The model is {n} kernels and 1 network together." in said

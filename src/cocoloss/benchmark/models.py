@@ -115,6 +115,22 @@ def _drawn_names(space: Space) -> set[str]:
 
 
 TREES = 500
+# The untuned networks of the first releases, which were coco-default.
+FIRST_DEFAULT: dict[str, Any] = {
+    "hidden_layer_sizes": (128, 128),
+    "activation": "relu",
+    "max_iter": 100,
+    "batch_size": 64,
+    "learning_rate_init": 3e-3,
+    "learning_rate": "cosine",
+    "weight_decay": 1e-2,
+    "n_members": 6,
+    "early_stopping": True,
+    "validation_fraction": 0.15,
+    "n_iter_no_change": 30,
+    "head": "gaussian",
+    "solver": "network",
+}
 
 
 # NOTE[PAPER]: how batches are drawn is not said. Pairs of one class, as the classifier has them by
@@ -220,6 +236,9 @@ MODELS: dict[str, ModelKind] = {
     "coco-default": ModelKind(
         lambda _, _params, seed: CoCoClassifier(random_state=seed), neural=True
     ),
+    "coco-networks": ModelKind(
+        lambda _, _params, seed: CoCoClassifier(random_state=seed, **FIRST_DEFAULT), neural=True
+    ),
     "coco-kernel": ModelKind(
         lambda _, _params, seed: CoCoClassifier(solver="kernel", random_state=seed), neural=True
     ),
@@ -229,7 +248,7 @@ TEMPERED = re.compile(r"coco-s(\d+(?:\.\d+)?)")  # coco-s0.25 weighs rows by pi^
 
 def import_what_models_need(own: Mapping[str, str]) -> None:
     """Import torch, Optuna and the user's own models, but for those that cannot be made."""
-    from cocoloss.estimators import jobs  # noqa: F401, PLC0415 - torch
+    from cocoloss.estimators import fit_kernels, jobs  # noqa: F401, PLC0415 - torch, scipy
 
     with suppress(CoCoError):  # not installed
         load_optuna().trial.FixedTrial({})  # Optuna loads its parts when they are named

@@ -266,7 +266,11 @@ def suggest_default(
 def default_point(
     params: dict[str, Any], *, n_samples: int, n_classes: int, embedding: bool = True
 ) -> dict[str, Any]:
-    """Return the point of :func:`suggest_default` that is nearest to a classifier's arguments."""
+    """Return the point of :func:`suggest_default` that is nearest to a classifier's arguments.
+
+    What is left out or "auto" is what it means on a small table.
+    """
+    params = {name: value for name, value in params.items() if not isinstance(value, str)}
     hidden = params.get("hidden_layer_sizes", (128, 128))
     hidden = [hidden] if isinstance(hidden, int) else list(hidden)
     units = max(1.0, sum(hidden) / max(1, len(hidden)))
@@ -276,13 +280,12 @@ def default_point(
         "hidden_layers": _between(len(hidden), 1, 3),
         "log2_units": _between(round(math.log2(units)), 5, 9),
         "log2_batch_size": _between(round(math.log2(batch_size)), min(4, most), most),
-        "learning_rate": _between(params.get("learning_rate_init", 3e-3), 3e-4, 2e-2),
+        "learning_rate": _between(params.get("learning_rate_init", 5e-3), 3e-4, 2e-2),
         "weight_decay": _between(params.get("weight_decay", 1e-2), 1e-4, 1e-1),
         "dropout": _between(round(params.get("dropout", 0.0) / 0.05) * 0.05, 0.0, 0.5),
     }
     if embedding:
-        q = params.get("embedding_dim", "auto")
-        q = max(8, n_classes) if isinstance(q, str) else q
+        q = params.get("embedding_dim", max(8, n_classes))
         point["embedding_dim"] = _between(q, max(2, n_classes), max(64, 2 * n_classes))
     return point
 

@@ -54,9 +54,9 @@ def evaluate(
 ) -> None:
     """Cross-validate models on a table.
 
-    CoCo, dot regression and cross-entropy, whose folds train at once, beside a random forest and
-    a kernel SVM with their usual settings, on the same folds; their class weights follow
-    --priors. Dispersity and NC1, NC2, NC4 say
+    CoCo, dot regression and cross-entropy beside a random forest and a kernel SVM with their usual
+    settings, on the same folds; their class weights follow --priors. With --epochs CoCo is trained
+    as networks, whose folds train at once. Dispersity and NC1, NC2, NC4 say
     how far the embedding of the test rows has collapsed: 0 is all the way.
 
     \b
@@ -106,9 +106,7 @@ def demo(out: Path, folds: int, epochs: int | None, seed: int, as_json: bool) ->
         X, y = getattr(datasets, loader)(return_X_y=True, as_frame=True)
         with messages.notes_for_warnings():
             evaluations = _run(X, y, CHOICES, folds, "uniform", epochs, seed)
-            # Two dimensions where they suffice: two classes are drawn as they are.
-            width = 2 if y.nunique() == 2 else None
-            estimator = Training(epochs=epochs, seed=seed).classifier(embedding_dim=width)
+            estimator = Training(epochs=epochs, seed=seed).classifier()
             record = record_fit(estimator, X, y, data_name=name, random_state=seed)
         page = out / f"{name.replace(' ', '-')}.html"
         write_run_report(record, page)

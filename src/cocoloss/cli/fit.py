@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from cocoloss.cli import messages, options
-from cocoloss.cli.options import Training, TrainingFile, TrainingTable
+from cocoloss.cli.options import Training, TrainingBlocks, TrainingFiles, TrainingTable
 from cocoloss.exceptions import CoCoError
 
 
 @click.command()
-@options.training_file
+@options.training_files
 @options.out_option("MODEL", required=True, help="Where to save the model, such as model.coco.")
 @click.option(
     "--tune",
@@ -23,19 +23,24 @@ from cocoloss.exceptions import CoCoError
 )
 @options.training_options
 @options.json_option
-def fit(source: TrainingFile, training: Training, out: Path, tune: int, as_json: bool) -> None:
+def fit(source: TrainingFiles, training: Training, out: Path, tune: int, as_json: bool) -> None:
     """Learn a model from a table and save it.
 
-    Columns may be numbers, categories, dates and booleans, with gaps. The file holds weights, no
-    rows (but those of --solver kernel, as numbers); it is safe to send and to open.
+    Columns may be numbers, categories, dates and booleans, with gaps. The model file holds weights,
+    no rows (but those of --solver kernel, as numbers, unless --landmarks is kmeans); it is safe to
+    send and to open.
+
+    Several files, or a folder of them, are one table. With --solver kernel it is read block by
+    block, as is a large file, and need not fit into memory.
 
     \b
     cocoloss fit customers.csv --target churned --out churn.coco
+    cocoloss fit big/*.parquet --target churned --solver kernel --out churn.coco
     """
     import time  # noqa: PLC0415
 
     tables = (".csv", ".tsv", ".gz", ".parquet", ".arff", ".txt")
-    options.check_out(out, [source.file], never=tables)
+    options.check_out(out, source.files, never=tables)
     if tune and training.solver == "kernel":
         raise CoCoError("--tune is for networks; --solver kernel tries its settings by itself")
     table = source.read()
@@ -46,6 +51,10 @@ def fit(source: TrainingFile, training: Training, out: Path, tune: int, as_json:
     tuned: dict[str, Any] | None = None
     with messages.notes_for_warnings(advice=messages.ADVICE, but=messages.LEFT_OUT):  # listed below
         if tune:
+            if isinstance(table, TrainingBlocks):
+                raise CoCoError(
+                    "--tune needs the whole table in memory; leave it out, or name one file"
+                )
             tuned = _tune(estimator, table, tune, training.seed)
             estimator.set_params(**tuned["params"])
         estimator.fit(table.X, table.y)
@@ -91,17 +100,23 @@ def _tune(estimator: Any, table: TrainingTable, n_trials: int, seed: int) -> dic
     }
 
 
-def _facts(estimator: Any, table: TrainingTable, out: Path, seconds: float) -> dict[str, Any]:
+def _facts(
+    estimator: Any, table: TrainingTable | TrainingBlocks, out: Path, seconds: float
+) -> dict[str, Any]:
     import numpy as np  # noqa: PLC0415 - heavy
 
-    labels, counts = np.unique(np.asarray(table.y), return_counts=True)
     preprocessor = estimator.preprocessor_
+    if isinstance(table, TrainingTable):
+        labels, counts = np.unique(np.asarray(table.y), return_counts=True)
+    else:
+        labels = estimator.classes_
+        counts = estimator.history_.class_masses.astype(np.int64)
     return {
         "model": str(out),
         "bytes": out.stat().st_size,
         "class": type(estimator).__name__,
-        "rows": len(table.X),
-        "columns": len(table.X.columns) + len(table.left_out),
+        "rows": int(counts.sum()),
+        "columns": len(preprocessor.column_names_) + len(table.left_out),
         "features": preprocessor.n_features_out_,
         "kinds": preprocessor.kinds_,
         "dropped_columns": table.left_out | preprocessor.dropped_columns_,
@@ -112,12 +127,14 @@ def _facts(estimator: Any, table: TrainingTable, out: Path, seconds: float) -> d
 
 def _how_it_went(estimator: Any) -> dict[str, Any]:
     """Return what there is to say of networks, or of kernels."""
-    if estimator.solver == "network":
+    machine = estimator.model_.machine
+    if machine is None:
         return {"members": len(estimator.heads_), "epochs": estimator.n_iter_}
-    machine = estimator.model_.networks
     return {
         "kernels": [kernel.kind for kernel in machine.kernels],
-        "rows_in_file": len(machine.rows),
+        "networks": len(estimator.heads_) - 1,
+        "landmarks": estimator.landmarks,
+        "rows_in_file": machine.n_rows if estimator.landmarks == "rows" else 0,
         "loo_accuracy": estimator.loo_score_,
     }
 
@@ -158,5 +175,8 @@ def _print(facts: dict[str, Any]) -> None:
         )
     click.echo(f"saved     {facts['model']} ({facts['bytes'] / 1000:,.0f} kB)")
     if "kernels" in facts:
-        rows = counted(facts["rows_in_file"], "row")
-        click.echo(f"          it holds {rows} of the table, as numbers: mind who gets it")
+        held = counted(facts["rows_in_file"], "row")
+        if facts["landmarks"] == "rows":
+            click.echo(f"          it holds {held} of the table, as numbers: mind who gets it")
+        else:
+            click.echo("          it holds means of rows, and no row")

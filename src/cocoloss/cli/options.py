@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from cocoloss.columns.column_kinds import ColumnKind
+    from cocoloss.tables import TableFile
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
 MODEL_SUFFIX = ".coco"
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".arff")  # and .gz
+LARGE_FILE = 256 * 2**20  # bytes, from which on a table is read in blocks
+BLOCK_ROWS = 50_000
 MODELS = {  # option -> class of cocoloss.estimators
     "coco": "CoCoClassifier",
     "dr": "DotRegressionClassifier",
@@ -66,37 +70,34 @@ def _with_gaps(how: dict[str, Any], missing: tuple[str, ...]) -> dict[str, Any]:
     return how | {"missing": ["", *missing] if missing else None}
 
 
-table_file = packed(  # FILE, and how to read it
-    "how",
-    _how_to_read,
-    [
-        click.argument("file", type=click.Path(path_type=Path)),
-        click.option("--separator", help="Between the columns of a CSV; found if left out."),
-        click.option("--encoding", help="Such as utf-8 or latin-1; found if left out."),
-        click.option(
-            "--decimal", type=click.Choice([".", ","]), help="Decimal mark; found if left out."
-        ),
-        click.option(
-            "--header/--no-header",
-            default=None,
-            help="Whether the first line has the names, where it looks like a row.",
-        ),
-    ],
+def _table_file(argument: Decorator) -> Decorator:
+    """Return what adds a table, how to read it, and which words are gaps in it."""
+    reading = packed("how", _how_to_read, [argument, *HOW_TO_READ])
+    return packed("how", _with_gaps, [reading, MISSING])
+
+
+HOW_TO_READ = [
+    click.option("--separator", help="Between the columns of a CSV; found if left out."),
+    click.option("--encoding", help="Such as utf-8 or latin-1; found if left out."),
+    click.option(
+        "--decimal", type=click.Choice([".", ","]), help="Decimal mark; found if left out."
+    ),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first line has the names, where it looks like a row.",
+    ),
+]
+MISSING = click.option(
+    "--missing",
+    multiple=True,
+    metavar="WORD",
+    help="What means a gap, beside empty cells; repeatable. NA, None, ? and the like if left out.",
 )
-table_with_gaps = packed(  # FILE, how to read it, and which words are gaps
-    "how",
-    _with_gaps,
-    [
-        table_file,
-        click.option(
-            "--missing",
-            multiple=True,
-            metavar="WORD",
-            help="What means a gap, beside empty cells; repeatable. NA, None, ? and the like if "
-            "left out.",
-        ),
-    ],
-)
+FILE = click.argument("file", type=click.Path(path_type=Path))
+FILES = click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
+table_file = packed("how", _how_to_read, [FILE, *HOW_TO_READ])  # FILE, and how to read it
+table_with_gaps = _table_file(FILE)  # and which words are gaps
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 EPOCHS = click.option(
     "--epochs", type=click.IntRange(min=1), help="At most so many; 100 if left out."
@@ -123,6 +124,8 @@ class Training:
     priors: str = "uniform"
     seed: int = 0
     solver: str | None = None
+    time_limit: float | None = None
+    landmarks: str | None = None
 
     def classifier(self, **options: Any) -> Any:
         """Return the classifier, with further arguments unless they are None."""
@@ -130,10 +133,14 @@ class Training:
 
         if self.solver is not None and self.model != "coco":
             raise CoCoError(f"--solver is for --model coco, not for {self.model}; leave it out")
+        if self.landmarks is not None and self.model != "coco":
+            raise CoCoError(f"--landmarks is for --model coco, not for {self.model}; leave it out")
         given = {
             "max_iter": self.epochs,
             "n_members": self.members,
             "solver": self.solver,
+            "time_limit": self.time_limit,
+            "landmarks": self.landmarks,
             **options,
         }
         return getattr(estimators, MODELS[self.model])(
@@ -162,9 +169,21 @@ training_options = packed(
         SEED,
         click.option(
             "--solver",
-            type=click.Choice(["network", "kernel"]),
-            help="Train networks, which is what happens if it is left out, or find in closed form "
-            "what they estimate, by kernels: seconds for some thousand rows.",
+            type=click.Choice(["auto", "kernel", "network", "both"]),
+            help="Kernels, networks or both; if it is left out, kernels, with networks beside them "
+            "if rows are many, and networks alone where --epochs or --members is given.",
+        ),
+        click.option(
+            "--time-limit",
+            type=click.FloatRange(min=0, min_open=True),
+            metavar="SECONDS",
+            help="How long a fit may take; what is left out for it is said.",
+        ),
+        click.option(
+            "--landmarks",
+            type=click.Choice(["rows", "kmeans"]),
+            help="What kernels keep in the model file: rows of the table, if it is left out, or "
+            "means of clusters of rows.",
         ),
     ],
 )
@@ -234,28 +253,44 @@ class TrainingFile:
 
     def read(self) -> TrainingTable:
         """Return the table and its target; note what the user may want otherwise."""
-        from cocoloss.columns import TablePreprocessor  # noqa: PLC0415 - heavy
-        from cocoloss.tables import open_table, split_target  # noqa: PLC0415
+        from cocoloss.tables import split_target  # noqa: PLC0415 - heavy
 
-        target = self.target
-        check_is_no_model(self.file)
-        categorical = [name for name in self.categorical if name not in self.drop]
-        if target in categorical:
-            raise CoCoError(f"--categorical {target}: that is the target, whose values are classes")
-        if target in self.drop:
-            raise CoCoError(f"--drop {target}: that is the target; name another one, or keep it")
         with notes_for_warnings(advice=ADVICE):
-            # Categories are text, as they are for `predict`: 007 is not 7.
-            table = open_table(self.file, text=categorical, **self.how)
+            table = self.open()
             frame = table.read()
-        self._check_columns(frame)
-        X, y = split_target(frame.drop(columns=list(self.drop)), target, missing="drop")
-        counters = self._counters(frame, X)
+        self.check_columns(frame)
+        X, y = split_target(frame.drop(columns=list(self.drop)), self.target, missing="drop")
+        counters = self.counters(frame, X)
         X = X.drop(columns=counters)
         n_left_out = len(frame) - len(y)
         if n_left_out:
-            note(f"left out {n_left_out:,} rows whose {target} is not known")
-        table = table.with_options(text=[target, *self.drop, *categorical])
+            note(f"left out {n_left_out:,} rows whose {self.target} is not known")
+        left_out = dict.fromkeys(counters, "counts the rows")
+        return TrainingTable(X, y, self.file.name, self.preprocess(table, X), n_left_out, left_out)
+
+    @property
+    def _categories(self) -> list[str]:
+        return [name for name in self.categorical if name not in self.drop]
+
+    def open(self) -> "TableFile":
+        """Return the file, found out how to read."""
+        from cocoloss.tables import open_table  # noqa: PLC0415 - heavy
+
+        check_is_no_model(self.file)
+        target = self.target
+        if target in self._categories:
+            raise CoCoError(f"--categorical {target}: that is the target, whose values are classes")
+        if target in self.drop:
+            raise CoCoError(f"--drop {target}: that is the target; name another one, or keep it")
+        # Categories are text, as they are for `predict`: 007 is not 7.
+        return open_table(self.file, text=self._categories, **self.how)
+
+    def preprocess(self, table: "TableFile", X: "pd.DataFrame") -> Any:
+        """Return what reads columns as the user, or the file, says; note what looks like codes."""
+        from cocoloss.columns import TablePreprocessor  # noqa: PLC0415 - heavy
+
+        categorical = self._categories
+        table = table.with_options(text=[self.target, *self.drop, *categorical])
         _note_codes_and_identifiers(X, [name for name in table.codes if name in X])
         decimal = table.decimal if table.decimal == "," or self.how.get("decimal") else None
         said: dict[str, Any] = {
@@ -264,11 +299,10 @@ class TrainingFile:
             "decimal": decimal,
         }
         arguments = {name: value for name, value in said.items() if value is not None}
-        preprocess = TablePreprocessor(**arguments) if arguments else "auto"
-        left_out = dict.fromkeys(counters, "counts the rows")
-        return TrainingTable(X, y, self.file.name, preprocess, n_left_out, left_out)
+        return TablePreprocessor(**arguments) if arguments else "auto"
 
-    def _check_columns(self, frame: "pd.DataFrame") -> None:
+    def check_columns(self, frame: "pd.DataFrame") -> None:
+        """Refuse columns to drop or to use that the file lacks."""
         for what, names in (("drop", self.drop), ("use", self.use)):
             lacking = [name for name in names if name not in frame.columns]
             if lacking:
@@ -277,7 +311,7 @@ class TrainingFile:
                     f"{listed(frame.columns)}"
                 )
 
-    def _counters(self, frame: "pd.DataFrame", X: "pd.DataFrame") -> list[str]:
+    def counters(self, frame: "pd.DataFrame", X: "pd.DataFrame") -> list[str]:
         """Return the columns that only count the rows, and say that they are left out."""
         from cocoloss.tables.table import find_counters  # noqa: PLC0415 - heavy
 
@@ -293,6 +327,99 @@ class TrainingFile:
                 f"learn from it"
             )
         return counters
+
+
+@dataclass(frozen=True)
+class TrainingFiles:
+    """Files that are one table, their target, and what the user says of them."""
+
+    files: tuple[Path, ...]
+    target: str
+    drop: tuple[str, ...]
+    how: dict[str, Any]
+    categorical: tuple[str, ...]
+    day_first: bool | None
+    use: tuple[str, ...] = ()
+
+    def read(self) -> "TrainingTable | TrainingBlocks":
+        """Return the table, read, or in blocks if it is large or in several files."""
+        files = [file for path in self.files for file in _files_in(path)]
+        rest = self.target, self.drop, self.how, self.categorical, self.day_first, self.use
+        first, *others = (TrainingFile(file, *rest) for file in files)
+        if others or (first.file.is_file() and first.file.stat().st_size > LARGE_FILE):
+            return TrainingBlocks.of([first, *others])
+        return first.read()
+
+
+def _files_in(path: Path) -> list[Path]:
+    """Return the tables in a folder and its folders, or the path itself."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(each for each in path.rglob("*") if _is_table(each))
+    if not found:
+        raise CoCoError(f"{path} is a folder without tables; they end in {', '.join(TABLES)}")
+    return found
+
+
+def _is_table(path: Path) -> bool:
+    name = path.name.lower().removesuffix(".gz")
+    return name.endswith(TABLES) and not name.startswith((".", "_")) and path.is_file()
+
+
+@dataclass(frozen=True)
+class TrainingBlocks:
+    """A table that is read in blocks, each time that they are asked for."""
+
+    sources: Sequence[TrainingFile]
+    counters: list[str]
+    preprocess: Any
+    y: None = None  # each block brings its own
+    told: list[str] = field(default_factory=list)  # what has been noted, in the first pass
+
+    @classmethod
+    def of(cls, sources: Sequence[TrainingFile]) -> "TrainingBlocks":
+        """Decide by the first rows what is decided once."""
+        first = sources[0]
+        with notes_for_warnings(advice=ADVICE):
+            table = first.open()
+            frame = next(table.chunks(BLOCK_ROWS))
+        first.check_columns(frame)
+        X, _ = split_part(first, frame)
+        counters = first.counters(frame, X)
+        return cls(sources, counters, first.preprocess(table, X.drop(columns=counters)))
+
+    @property
+    def name(self) -> str:
+        """What the first file is called."""
+        return self.sources[0].file.name
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Columns that the files have besides, and why they are not used."""
+        return dict.fromkeys(self.counters, "counts the rows")
+
+    def X(self) -> "Iterator[tuple[pd.DataFrame, pd.Series[Any]]]":  # noqa: N802 - as of a table
+        """Yield the rows with a class of each block, and their classes."""
+        n_left_out = 0
+        for source in self.sources:
+            for frame in source.open().chunks(BLOCK_ROWS):
+                X, y = split_part(source, frame)
+                n_left_out += len(frame) - len(y)
+                yield X.drop(columns=self.counters), y
+        if n_left_out and not self.told:
+            self.told.append(f"left out {n_left_out:,} rows whose {source.target} is not known")
+            note(self.told[0])
+
+
+def split_part(source: TrainingFile, frame: "pd.DataFrame") -> tuple[Any, Any]:
+    """Return the features and classes of some rows of a file."""
+    from cocoloss.tables import split_target  # noqa: PLC0415 - heavy
+
+    frame = frame.drop(columns=list(source.drop), errors="ignore")
+    try:
+        return split_target(frame, source.target, missing="drop", whole=False)
+    except CoCoError as error:
+        raise CoCoError(f"{source.file}: {error}") from error
 
 
 def _note_codes_and_identifiers(X: "pd.DataFrame", codes: Sequence[str]) -> None:
@@ -311,31 +438,27 @@ def _note_codes_and_identifiers(X: "pd.DataFrame", codes: Sequence[str]) -> None
         )
 
 
-training_file = packed(  # FILE, --target and what can be said of columns
-    "source",
-    TrainingFile,
-    [
-        table_with_gaps,
-        click.option("--target", required=True, metavar="COLUMN", help="The column to predict."),
-        click.option(
-            "--drop", multiple=True, metavar="COLUMN", help="Leave a column out; repeatable."
-        ),
-        click.option(
-            "--use",
-            multiple=True,
-            metavar="COLUMN",
-            help="Learn from a column though it only counts the rows; repeatable.",
-        ),
-        click.option(
-            "--categorical",
-            multiple=True,
-            metavar="COLUMN",
-            help="Take a column for categories, though it holds numbers; repeatable.",
-        ),
-        click.option(
-            "--day-first/--month-first",
-            default=None,
-            help="What comes first in dates such as 01/02/2024, where no number above 12 tells.",
-        ),
-    ],
-)
+ABOUT_COLUMNS = [
+    click.option("--target", required=True, metavar="COLUMN", help="The column to predict."),
+    click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; repeatable."),
+    click.option(
+        "--use",
+        multiple=True,
+        metavar="COLUMN",
+        help="Learn from a column though it only counts the rows; repeatable.",
+    ),
+    click.option(
+        "--categorical",
+        multiple=True,
+        metavar="COLUMN",
+        help="Take a column for categories, though it holds numbers; repeatable.",
+    ),
+    click.option(
+        "--day-first/--month-first",
+        default=None,
+        help="What comes first in dates such as 01/02/2024, where no number above 12 tells.",
+    ),
+]
+# FILE, --target and what can be said of columns
+training_file = packed("source", TrainingFile, [_table_file(FILE), *ABOUT_COLUMNS])
+training_files = packed("source", TrainingFiles, [_table_file(FILES), *ABOUT_COLUMNS])

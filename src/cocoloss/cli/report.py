@@ -1,4 +1,4 @@
-"""``cocoloss report``: one HTML page that shows a network learning a table."""
+"""``cocoloss report``: one HTML page that shows how a table is learnt."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,6 +7,7 @@ import click
 
 from cocoloss.cli import messages, options
 from cocoloss.cli.options import Training, TrainingFile, TrainingTable
+from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
     from cocoloss.columns.column_kinds import ColumnKind
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
 def report(
     source: TrainingFile, training: Training, out: Path, embedding_dim: int | None, as_json: bool
 ) -> None:
-    """Show how a network learns a table, in one HTML page.
+    """Show how a table is learnt, in one HTML page.
 
     The model is the one that `fit` would learn from four fifths of the rows; the others test it.
-    The page has the embedding over the epochs with a slider, the loss split into collapse and
-    contrast, the confusion matrix of the test rows, how far probabilities can be trusted, the
-    angles between the classes, and how each column was read. It is one file and fetches nothing.
+    The page has the embedding with a slider, the confusion matrix of the test rows, how far
+    probabilities can be trusted, the angles between the classes, and how each column was read. Of
+    networks it shows every epoch and the loss split into collapse and contrast; of kernels every
+    ridge, what fits without them say of the rows, and what each column weighs. It is one file and
+    fetches nothing.
 
     \b
     cocoloss report customers.csv --target churned --out churn.html
@@ -40,6 +43,10 @@ def report(
     from cocoloss.report.run_report import write_run_report  # noqa: PLC0415
 
     options.check_out(out, [source.file], suffixes=[".html", ".htm"])
+    if embedding_dim is not None and training.solver == "kernel":
+        raise CoCoError(
+            "--embedding-dim is for networks; --solver kernel has one dimension less than classes"
+        )
     table = source.read()
     estimator = training.classifier(
         embedding_dim=embedding_dim,
@@ -89,7 +96,10 @@ def _with_columns_as_read(
 def _summary(record: "RunRecord") -> dict[str, Any]:
     """Return what the page says first."""
     names = ("model", "n_train", "n_test", "balanced_accuracy", "accuracy", "log_loss", "seconds")
-    return {name: getattr(record, name) for name in names} | {
-        "epoch_kept": record.epochs[record.kept],
-        "dropped_columns": record.dropped_columns,
-    }
+    path = record.ridge_path
+    if path is None:
+        how: dict[str, Any] = {"epoch_kept": record.epochs[record.kept]}
+    else:
+        how = {"ridge_chosen": path.ridges[record.kept], "importances": record.importances}
+    dropped = {"dropped_columns": record.dropped_columns}
+    return {name: getattr(record, name) for name in names} | how | dropped

@@ -60,16 +60,15 @@ class SnapshotMeasure:
     def __call__(self, snapshot: Snapshot) -> tuple[dict[str, float], NDArray[np.float64]]:
         """Return the measures by name, and the class means (C, q)."""
         n = len(self.labels)
-        measures = dict.fromkeys(MEASURES, NAN)
         rows, test_rows = np.split(snapshot.embedding.astype(np.float64), [n])
         if not (np.isfinite(rows).all() and np.isfinite(test_rows).all()):
-            return measures, np.full((self.n_classes, rows.shape[1]), NAN)
+            nothing = np.full((self.n_classes, rows.shape[1]), NAN)
+            return dict.fromkeys(MEASURES, NAN), nothing
         moments = ClassMoments().update(rows, self.labels, self.row_weights)
-        measures["dispersity"] = dispersity_of(moments)
-        if len(np.unique(self.test_labels)) > 1:
-            measures["test_dispersity"] = dispersity(test_rows, self.test_labels)
-        found = neural_collapse(rows, self.labels, snapshot.weights, snapshot.bias)._asdict()
-        measures |= {name: value for name, value in found.items() if value is not None}
+        classifier = snapshot.weights, snapshot.bias
+        measures = shape_measures(
+            moments, rows, self.labels, test_rows, self.test_labels, *classifier
+        )
         measures |= self._loss_parts(rows)
         features = snapshot.outputs if self.reads_outputs else snapshot.embedding
         measures |= self._accuracies(features[:n], features[n:])
@@ -106,10 +105,33 @@ class SnapshotMeasure:
             return {}
         if hasattr(self.head, "temperature_"):  # which weighs the embedding against the priors
             head.temperature_ = self.head.temperature_
+        if hasattr(self.head, "matrix_"):  # of held-out rows
+            head.use_matrix(self.head.matrix_, self.head.bias_)
         return {
             "train_balanced_accuracy": balanced_accuracy(self.labels, head.predict(train)),
             "test_balanced_accuracy": balanced_accuracy(self.test_labels, head.predict(test)),
         }
+
+
+def shape_measures(
+    moments: ClassMoments,
+    rows: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    test_rows: NDArray[np.float64],
+    test_labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None = None,
+    bias: NDArray[np.float64] | None = None,
+) -> dict[str, float]:
+    """Return dispersity and collapse of embedded rows, and NaN for what is measured elsewhere.
+
+    The moments are those of the rows; weights and bias are a linear classifier, if there is one.
+    """
+    measures = dict.fromkeys(MEASURES, NAN)
+    measures["dispersity"] = dispersity_of(moments)
+    if len(np.unique(test_labels)) > 1:
+        measures["test_dispersity"] = dispersity(test_rows, test_labels)
+    found = neural_collapse(rows, labels, weights, bias)._asdict()
+    return measures | {name: value for name, value in found.items() if value is not None}
 
 
 def _head_weights(job: Job, drawn: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,5 +1,6 @@
-"""The record of a run: what was fitted, what it learnt by which epoch, how it does on test rows.
+"""The record of a run: what was fitted, what it learnt on the way, how it does on test rows.
 
+The way is the epochs of a network, or the ridges of a kernel.
 Arrays and strings only, computed before: who draws or prints a run looks nowhere else. What a
 fitted estimator says of itself (arguments, columns, versions) is put into words here.
 """
@@ -20,6 +21,7 @@ import cocoloss
 from cocoloss.columns.column_kinds import ColumnKind
 from cocoloss.columns.encoder import FloatEncoder, TableEncoder
 from cocoloss.json_text import json_value
+from cocoloss.kernels.search import Setting
 
 DIGITS = 6  # significant ones in to_dict
 LARGE = ("embeddings", "class_means", "labels", "predicted", "is_test")  # not in to_dict
@@ -43,8 +45,14 @@ MEASURES: Mapping[str, str] = {
     "classifier or, without one, unlike their label",
     "train_balanced_accuracy": "balanced accuracy on training rows",
     "test_balanced_accuracy": "balanced accuracy on test rows",
+    # Of kernels: what fits without them say of the training rows.
+    "left_out_balanced_accuracy": "balanced accuracy on training rows that are left out",
+    "left_out_dispersity": "dispersity of the training rows when they are left out",
+    "left_out_log_loss": "class-balanced log loss of rows left out, by which ridges are chosen",
+    "error": "mean squared distance of the training rows from the corners of their classes",
+    "left_out_error": "the same of training rows that are left out",
 }
-"""What is measured of the first network at every snapshot."""
+"""What is measured of the first network, or kernel, at every snapshot."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +67,39 @@ class Reliability:
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """How a model does on some rows: what a record says of its test rows, of other ones."""
+
+    confusion: NDArray[np.int64]  # (C, C), true classes in rows, predicted ones in columns
+    balanced_accuracy: float
+    accuracy: float
+    log_loss: float  # NaN without probabilities
+    reliability: Reliability | None  # None without probabilities
+    reliability_at_prior: Reliability | None
+
+
+@dataclass(frozen=True)
+class RidgePathRecord:
+    """How a fit in closed form came about: kernels, metrics, and the path of its first kernel."""
+
+    ridges: NDArray[np.float64]  # (S,), one for each snapshot, the largest first
+    searched: tuple[float, float]  # least and largest ridge among which one was chosen
+    corners: NDArray[np.float64]  # (C, q), target points of the classes
+    n_rows: int  # that found kernels and metrics, and that the path was fitted to
+    is_sample: bool  # whether the model was fitted to more rows than these
+    chosen: tuple[Setting, ...]  # what the model is the mean of; the first is the path's
+    tried: tuple[Setting, ...]  # every kernel in every metric, at its best ridge
+    metrics: dict[str, tuple[float, ...]]  # column -> its share of squared distances, by round
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """What :func:`record_fit` has seen.
 
     S is the number of snapshots, C of classes, n of rows that were embedded at every snapshot, q
-    the dimension of the embedding. Snapshots are of the first network of the ensemble; the test
-    results are those of the fitted estimator.
+    the dimension of the embedding. Snapshots are of the first network of the ensemble, one for an
+    epoch, or of the first kernel, one for a ridge; the test results are those of the fitted
+    estimator.
 
     Attributes
     ----------
@@ -82,9 +117,11 @@ class RunRecord:
     dropped_columns : dict of str to str
         Why other columns were left out.
     layer_sizes : tuple of int
-        Inputs, hidden units, outputs; only inputs and outputs of a network of one's own.
+        Inputs, hidden units, outputs; only inputs and outputs of a network of one's own and of
+        kernels.
     n_members, n_train, n_test, n_features : int
-        Networks in the ensemble, rows learnt from, rows kept apart, columns of the table.
+        Networks in the ensemble, or kernels, rows learnt from, rows kept apart, columns of the
+        table.
     seconds : float
         The fit took so long; recording is not counted.
     normalized, centred : bool
@@ -98,7 +135,7 @@ class RunRecord:
         Mean training loss of the first network in each epoch, from 1.
     epochs, n_epochs, kept : array of shape (S,), int, int
         Epoch of each snapshot, 0 before training; epochs planned; position of the snapshot whose
-        network was kept.
+        network, or ridge, was kept. Kernels have no epochs.
     measures : dict of arrays of shape (S,)
         See ``MEASURES``; NaN where a measure does not exist.
     class_means, embeddings : arrays of shape (S, C, q) and (S, n, q)
@@ -121,6 +158,14 @@ class RunRecord:
         Rows, learnt from or tested on, that lack a value of a column in use, where there are any.
     n_left_out : int
         Rows that the data had besides, without a class.
+    member, n_networks : str and int
+        What the model is made of, "network" or "kernel", and how many networks are beside kernels.
+    importances : dict of str to float
+        What share of the function goes with each column in use, if kernels have learnt that.
+    left_out : Outcome or None
+        On all training rows, by fits of the kernels without them; None if there were none.
+    ridge_path : RidgePathRecord or None
+        Of kernels.
     """
 
     model: str
@@ -163,6 +208,16 @@ class RunRecord:
     reliability_at_prior: Reliability | None
     column_gaps: dict[str, int] = field(default_factory=dict)
     n_left_out: int = 0
+    member: str = "network"
+    n_networks: int = 0
+    importances: dict[str, float] = field(default_factory=dict)
+    left_out: Outcome | None = None
+    ridge_path: RidgePathRecord | None = None
+
+    @property
+    def n_snapshots(self) -> int:
+        """Number of snapshots S; 0 if nobody looked on the way."""
+        return len(self.embeddings)
 
     @property
     def n_classes(self) -> int:
@@ -196,7 +251,8 @@ class RunRecord:
         Numbers keep six significant digits.
         """
         known = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in LARGE}
-        known |= {"angles": self.angles(self.kept), "target_angles": self.target_angles()}
+        angles = self.angles(self.kept) if self.n_snapshots else None
+        known |= {"angles": angles, "target_angles": self.target_angles()}
         return dict(json_value(known, number=rounded))
 
 

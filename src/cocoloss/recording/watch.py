@@ -1,7 +1,7 @@
-"""Watch a fit: the embedding of the first network, epoch by epoch, and honest test results."""
+"""Watch a fit: the embedding by its epochs, or its ridges, and honest test results."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,9 +15,16 @@ from threadpoolctl import threadpool_limits
 from cocoloss._checks import RandomState, as_generator, check_integer, check_share
 from cocoloss.columns.encoder import TableEncoder
 from cocoloss.estimators.classifiers import BaseNetworkClassifier
-from cocoloss.estimators.fit import as_table, finish_job, prepare_job, unchanged_on_failure
+from cocoloss.estimators.fit import (
+    as_table,
+    finish_job,
+    prepare_job,
+    solver_of,
+    unchanged_on_failure,
+)
+from cocoloss.estimators.fit_kernels import finish_kernels, solve_kernels
 from cocoloss.estimators.jobs import Job, Trained, train_jobs
-from cocoloss.estimators.model import Ensemble, as_inputs
+from cocoloss.estimators.model import Ensemble, FittedModel, as_inputs
 from cocoloss.estimators.targets import encode_targets
 from cocoloss.exceptions import CoCoError
 from cocoloss.metrics import balanced_accuracy
@@ -28,7 +35,15 @@ from cocoloss.recording.measure import (
     reliability_curve,
     target_similarity,
 )
-from cocoloss.recording.record import MEASURES, RunRecord, arguments_of, columns_of, versions
+from cocoloss.recording.record import (
+    MEASURES,
+    Outcome,
+    RunRecord,
+    arguments_of,
+    columns_of,
+    versions,
+)
+from cocoloss.recording.ridge_path import make_film, path_record
 
 if TYPE_CHECKING:
     from cocoloss.training import Callback, Epoch
@@ -52,6 +67,9 @@ def record_fit(
 ) -> RunRecord:
     """Fit a classifier on a part of the rows, watch it learn, and test it on the other rows.
 
+    Networks are watched epoch by epoch. A fit in closed form, ``solver="kernel"``, has no epochs:
+    its ridge path is walked, and the record has what kernels know besides, such as importances.
+
     The estimator is fitted as ``estimator.fit`` would fit it on the same rows: looking changes
     nothing. If anything fails, it stays as it was. Callbacks that were set with scikit-learn's
     ``set_callbacks`` are not called.
@@ -66,14 +84,15 @@ def record_fit(
         Share of the rows of each class that are kept apart; a class of one row is only learnt.
     n_snapshots : int, default=40
         Epochs at which the first network is looked at, about: dense early, sparse later, and
-        always before training, at the epoch that is kept and at the last one.
+        always before training, at the epoch that is kept and at the last one. Of kernels, ridges
+        at which the first is looked at, from everything alike to collapse. 0 fits without a look.
     max_points : int, default=1000
         At most so many training rows, and so many test rows, are embedded at every snapshot;
         but two of each class, if it has them.
     random_state : int, numpy generator or None, default=0
         Chooses test rows and embedded rows; the estimator has a seed of its own.
     callbacks : sequence of callables
-        Listeners beside those of the estimator.
+        Listeners beside those of the estimator; networks have some.
     data_name : str
         What to call the data.
     class_names : sequence of str, optional
@@ -108,13 +127,9 @@ def record_fit(
             f"record_fit looks into the networks of a classifier of cocoloss, but got "
             f"{type(estimator).__name__}; give CoCoClassifier() or one of its kin"
         )
-    if estimator.solver != "network":
-        raise CoCoError(
-            f"record_fit watches networks, epoch by epoch, and solver={estimator.solver!r} trains "
-            f"none; use solver='network'"
-        )
     check_share(test_size, "test_size")
-    check_integer(n_snapshots, "n_snapshots", minimum=2)
+    if n_snapshots:  # 0 is none, and one is no film
+        check_integer(n_snapshots, "n_snapshots", minimum=2)
     check_integer(max_points, "max_points", minimum=2)
     X = as_table(estimator, X)
     classes, labels, _ = encode_targets(X, y, None, type(estimator).__name__)
@@ -125,7 +140,10 @@ def record_fit(
         )
     generator = as_generator(random_state)
     rows = _Rows(X, classes, labels, *split_test(labels, test_size, generator))
+    drawn_test = stratified_sample(labels, rows.test, max_points, generator)
+    look = _looks(estimator, n_snapshots)
     with unchanged_on_failure(estimator):
+        seen = look(estimator, rows, drawn_test, n_snapshots, max_points, generator, callbacks)
         return RunRecord(
             model=type(estimator).__name__,
             data_name=str(data_name),
@@ -136,7 +154,8 @@ def record_fit(
             n_left_out=check_integer(n_left_out, "n_left_out", minimum=0),
             train_counts=np.bincount(labels[rows.train], minlength=len(classes)),
             test_counts=np.bincount(labels[rows.test], minlength=len(classes)),
-            **_watch(estimator, rows, n_snapshots, max_points, generator, callbacks),
+            **seen,
+            **_results(estimator, rows, drawn_test, len(seen["labels"]), max_points, generator),
         )
 
 
@@ -154,20 +173,31 @@ class _Rows(NamedTuple):
         return _safe_indexing(self.X, chosen)
 
 
-def _watch(
+# Fitting with a look: each of these fits the estimator, and returns what it saw on the way as parts
+# of a record. Drawn rows are shown: training rows first, then test rows.
+
+
+def _looks(estimator: BaseNetworkClassifier, n_snapshots: int) -> Callable[..., dict[str, Any]]:
+    """Return the one for a solver; a fit that nobody can look into has no snapshots."""
+    if not n_snapshots:
+        return _fit_blindly
+    return _watch_networks if solver_of(estimator) == "network" else _walk_ridges
+
+
+def _watch_networks(
     estimator: BaseNetworkClassifier,
     rows: _Rows,
+    drawn_test: NDArray[np.int64],
     n_snapshots: int,
     max_points: int,
     generator: np.random.Generator,
     callbacks: "Sequence[Callback]",
 ) -> dict[str, Any]:
-    """Fit, look and test; return what a record has to say about it."""
-    _, classes, labels, train, test = rows
+    """Fit networks, and look at the first of them at some epochs."""
+    _, classes, labels, train, _ = rows
     started = time.perf_counter()
     job = prepare_job(estimator, rows.take(train), classes[labels[train]])
     drawn = stratified_sample(job.labels, job.train[0], max_points, generator)
-    drawn_test = stratified_sample(labels, test, max_points, generator)
     test_rows = rows.take(drawn_test)
     test_inputs = as_inputs(job.preprocessor.transform(test_rows), job.preprocessor, test_rows)
     recorder = Recorder(job, np.concatenate([job.inputs[drawn], test_inputs]), n_snapshots)
@@ -175,7 +205,6 @@ def _watch(
     (trained,) = train_jobs([job], heard, verbose=estimator.verbose)
     fitted = finish_job(job, trained)
     estimator.keep(*fitted)
-    encoder = fitted.model.encoder
     seconds = time.perf_counter() - started - recorder.seconds
 
     # Many small products: on a busy machine a second thread makes them ten times slower.
@@ -183,21 +212,11 @@ def _watch(
         kept = recorder.finish(trained)
         measure = SnapshotMeasure(job, fitted, drawn, labels[drawn_test])
         measured, means = zip(*map(measure, recorder.snapshots.values()), strict=True)
-        predicted, results = _test(estimator, rows.take(test), labels[test])
-        learnt = stratified_sample(labels, train, max_points, generator)
-        recalled = _positions(estimator, estimator.predict(rows.take(learnt)))
     epochs = np.array(list(recorder.snapshots))
     embeddings = np.stack([snapshot.embedding for snapshot in recorder.snapshots.values()])
-    arguments, changed = arguments_of(estimator)
-    unknown = np.full(len(drawn), -1)
     n_inputs, q = job.inputs.shape[1], embeddings.shape[2]
     own = job.design.module  # whose hidden layers nobody knows
     return {
-        "arguments": arguments,
-        "changed": changed,
-        "versions": versions(),
-        **columns_of(job.preprocessor),
-        "column_gaps": encoder.n_gaps(rows.X) if isinstance(encoder, TableEncoder) else {},
         "layer_sizes": tuple(job.design.layer_sizes) if own is None else (n_inputs, q),
         "n_members": len(fitted.heads),
         "seconds": seconds,
@@ -212,11 +231,132 @@ def _watch(
         "class_means": np.stack(means),
         "embeddings": embeddings,
         "labels": np.concatenate([job.labels[drawn], labels[drawn_test]]),
+    }
+
+
+def _walk_ridges(
+    estimator: BaseNetworkClassifier,
+    rows: _Rows,
+    drawn_test: NDArray[np.int64],
+    n_snapshots: int,
+    max_points: int,
+    generator: np.random.Generator,
+    callbacks: "Sequence[Callback]",
+) -> dict[str, Any]:
+    """Fit kernels, and look at the first of them at every ridge."""
+    if callbacks:
+        raise CoCoError("callbacks hear of epochs, and kernels have none; leave them out")
+    _, classes, labels, train, _ = rows
+    started = time.perf_counter()
+    solved = solve_kernels(estimator, rows.take(train), classes[labels[train]])
+    fitted = finish_kernels(solved)
+    estimator.keep(*fitted)
+    seconds = time.perf_counter() - started
+
+    found, model = solved.found, fitted.model
+    pairs = found.criterion.rows
+    every = np.repeat(np.arange(len(pairs.row)), pairs.copies)  # as often as there are rows
+    drawn = every[
+        stratified_sample(pairs.label[every], np.arange(len(every)), max_points, generator)
+    ]
+    with threadpool_limits(1, user_api="blas"):
+        test_inputs = model.inputs(rows.take(drawn_test))
+        film = make_film(found, drawn, test_inputs, labels[drawn_test], n_snapshots)
+        path = path_record(found, model, film.ridges)
+    return _of_model(model, len(pairs.points)) | {
+        "seconds": seconds,
+        "target": pairs.points @ pairs.points.T,
+        "kept": film.kept,
+        "measures": film.measures,
+        "class_means": film.class_means,
+        "embeddings": film.embeddings,
+        "labels": np.concatenate([pairs.label[drawn], labels[drawn_test]]),
+        "ridge_path": path,
+    }
+
+
+def _fit_blindly(
+    estimator: BaseNetworkClassifier,
+    rows: _Rows,
+    drawn_test: NDArray[np.int64],
+    *_: Any,
+) -> dict[str, Any]:
+    """Fit without a look."""
+    started = time.perf_counter()
+    estimator.fit(rows.take(rows.train), rows.classes[rows.labels[rows.train]])
+    seconds = time.perf_counter() - started
+    return _of_model(estimator.model_, len(rows.classes)) | {
+        "seconds": seconds,
+        "labels": rows.labels[drawn_test],
+        "embeddings": np.zeros((0, len(drawn_test), estimator.model_.networks.width), np.float32),
+    }
+
+
+def _of_model(model: FittedModel, n_classes: int) -> dict[str, Any]:
+    """Return what a record says of a model without epochs and snapshots."""
+    networks, machine = model.networks, model.machine
+    made_of = {"member": "network", "n_members": len(model.heads)}
+    if machine is not None:
+        made_of = {"member": "kernel", "n_members": len(machine.kernels)}
+        made_of["n_networks"] = len(model.heads) - 1
+    return {
+        **made_of,
+        "layer_sizes": getattr(networks, "layer_sizes", (networks.n_inputs, networks.width)),
+        "normalized": bool(getattr(networks, "normalize", False)),
+        "centred": False,
+        "target": None,
+        "loss_curve": np.zeros(0),
+        "epochs": np.zeros(0, np.int64),
+        "n_epochs": 0,
+        "kept": 0,
+        "measures": {name: np.zeros(0) for name in MEASURES},
+        "class_means": np.zeros((0, n_classes, networks.width)),
+    }
+
+
+# What a fitted estimator says of rows, and of itself.
+
+
+def _results(
+    estimator: Any,
+    rows: _Rows,
+    drawn_test: NDArray[np.int64],
+    n_shown: int,
+    max_points: int,
+    generator: np.random.Generator,
+) -> dict[str, Any]:
+    """Return the other parts of a record; of n rows that are shown the last are test rows."""
+    X, _, labels, train, test = rows
+    with threadpool_limits(1, user_api="blas"):
+        predicted, tested = _test(estimator, rows.take(test), labels[test])
+        learnt = stratified_sample(labels, train, max_points, generator)
+        recalled = _positions(estimator, estimator.predict(rows.take(learnt)))
+    arguments, changed = arguments_of(estimator)
+    columns = columns_of(estimator.preprocessor_)
+    encoder = estimator.model_.encoder
+    left_out = importances = None
+    if hasattr(estimator, "loo_proba_"):
+        left_out = _outcome(labels[train], estimator.loo_proba_, estimator.class_prior_)
+    if hasattr(estimator, "feature_importances_"):
+        importances = estimator.model_.column_importances()
+    unknown = np.full(n_shown - len(drawn_test), -1)
+    return {
+        "arguments": arguments,
+        "changed": changed,
+        "versions": versions(),
+        **columns,
+        "column_gaps": encoder.n_gaps(X) if isinstance(encoder, TableEncoder) else {},
         "predicted": np.concatenate([unknown, predicted[np.searchsorted(test, drawn_test)]]),
-        "is_test": np.arange(embeddings.shape[1]) >= len(drawn),
+        "is_test": np.arange(n_shown) >= len(unknown),
         "train_balanced_accuracy": balanced_accuracy(labels[learnt], recalled),
-        "prior": fitted.model.prior,
-        **results,
+        "prior": estimator.class_prior_,
+        "left_out": left_out,
+        "importances": {
+            name: share
+            for name, share in (importances or {}).items()
+            if name not in columns["dropped_columns"]
+        },
+        **vars(tested),
     }
 
 
@@ -224,30 +364,35 @@ def _positions(estimator: Any, predicted: NDArray[Any]) -> NDArray[np.int64]:
     return np.asarray(np.searchsorted(estimator.classes_, predicted))
 
 
-def _test(
-    estimator: Any, X: Any, labels: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], dict[str, Any]]:
+def _test(estimator: Any, X: Any, labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], Outcome]:
     """Return the predicted classes of the test rows, and how good they are."""
-    C = len(estimator.classes_)
-    results: dict[str, Any] = dict.fromkeys(("reliability", "reliability_at_prior"))
-    results["log_loss"] = float("nan")
+    prior = estimator.class_prior_
     if hasattr(estimator, "predict_proba"):
         probabilities = estimator.predict_proba(X)
         predicted = probabilities.argmax(axis=1)  # which is what predict does
-        share = np.bincount(labels, minlength=C) / len(labels)
-        weights = estimator.class_prior_[labels] / share[labels]
-        results = {
-            "log_loss": float(mean_log_loss(labels, probabilities, labels=np.arange(C))),
-            "reliability": reliability_curve(probabilities, labels),
-            "reliability_at_prior": reliability_curve(probabilities, labels, weights),
-        }
-    else:
-        predicted = _positions(estimator, estimator.predict(X))
-    return predicted, results | {
-        "confusion": confusion_matrix(labels, predicted, labels=np.arange(C)),
-        "balanced_accuracy": balanced_accuracy(labels, predicted),
-        "accuracy": float(np.mean(labels == predicted)),
-    }
+        return predicted, _outcome(labels, probabilities, prior)
+    predicted = _positions(estimator, estimator.predict(X))
+    certain = _outcome(labels, np.eye(len(prior))[predicted], prior)
+    unknown: dict[str, Any] = {"reliability": None, "reliability_at_prior": None}
+    return predicted, replace(certain, log_loss=float("nan"), **unknown)
+
+
+def _outcome(
+    labels: NDArray[np.int64], probabilities: NDArray[np.float64], prior: NDArray[np.float64]
+) -> Outcome:
+    """Return how good probabilities are, and the classes that they say."""
+    classes, predicted = np.arange(len(prior)), probabilities.argmax(axis=1)
+    share = np.bincount(labels, minlength=len(prior)) / len(labels)
+    return Outcome(
+        confusion=confusion_matrix(labels, predicted, labels=classes),
+        balanced_accuracy=balanced_accuracy(labels, predicted),
+        accuracy=float(np.mean(labels == predicted)),
+        log_loss=float(mean_log_loss(labels, probabilities, labels=classes)),
+        reliability=reliability_curve(probabilities, labels),
+        reliability_at_prior=reliability_curve(
+            probabilities, labels, prior[labels] / share[labels]
+        ),
+    )
 
 
 class Recorder:

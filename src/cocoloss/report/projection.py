@@ -1,4 +1,4 @@
-"""Which plane of the embedding is looked at: one for all epochs, so that the movie does not jump.
+"""Which plane of the embedding is looked at: one for all frames, so that the movie does not jump.
 
 It is the plane in which the closest two classes of the kept network are farthest apart, among a
 few that are natural. A simplex of many classes has no principal axes, all are equal; but it has a
@@ -29,7 +29,7 @@ class Projection:
     kind: str  # "line" or "plane" as it is, "projected" from more dimensions
     points: NDArray[np.float64]  # (S, n, d)
     means: NDArray[np.float64]  # (S, C, d)
-    target: NDArray[np.float64] | None  # (C, d), turned to lie closest to the kept network's means
+    target: NDArray[np.float64] | None  # (C, d), turned to lie closest to the means of a network
     radius: float | None  # of the circle that unit vectors lie on or in; None if norms mean nothing
     extent: float  # half the width of a picture that shows nearly all points
     share: float  # of the variance of the kept network's embedding in the first two coordinates
@@ -41,6 +41,8 @@ def project(record: RunRecord) -> Projection:
     kept = record.embeddings[record.kept].astype(np.float64)
     centre = means.mean(axis=0) if record.centred else np.zeros(record.embedding_dim)
     target = None if record.target is None else fit_target(record.target, means - centre, record)
+    if record.ridge_path is not None:  # which has its corners where they are
+        target = record.ridge_path.corners
     q = record.embedding_dim
     axes = np.eye(q) if q <= 2 else _best_axes(means - centre, target, kept - kept.mean(axis=0))
     points = (record.embeddings - centre) @ axes

@@ -1,4 +1,4 @@
-"""The run report: one HTML file that shows what a network has learnt, epoch by epoch.
+"""The run report: one HTML file that shows what networks or kernels have learnt, and how.
 
 Every number was measured before, see :class:`cocoloss.recording.RunRecord`. Here it is put into
 the order in which ``templates/run.html`` writes it and ``assets/run.js`` draws it.
@@ -20,7 +20,7 @@ from cocoloss._checks import counted
 from cocoloss.files import write_whole
 from cocoloss.json_text import json_value
 from cocoloss.recording import RunRecord
-from cocoloss.recording.record import rounded
+from cocoloss.recording.record import Outcome, rounded
 from cocoloss.report.document import visible
 from cocoloss.report.projection import Projection, project
 from cocoloss.report.templates import render
@@ -41,6 +41,7 @@ DENSE = 14  # more classes than this make a small confusion matrix
 UPRIGHT = 6  # more classes than this, or longer names of more than a few, are written upwards
 SHORT_NAME = 10  # characters
 MISTAKES = 6  # how many kinds of mistakes are listed
+IMPORTANT = 12  # so many columns are ranked in the open, the others folded
 
 PLURALS = {"category": "categories"}
 
@@ -88,10 +89,12 @@ def write_run_report(record: RunRecord, path: str | os.PathLike[str]) -> Path:
 
 def run_report(record: RunRecord) -> str:
     """Return the report of a run as HTML."""
-    with threadpool_limits(1, user_api="blas"):  # small products: threads only cost
-        view = project(record)
+    view = None
+    if record.n_snapshots:
+        with threadpool_limits(1, user_api="blas"):  # small products: threads only cost
+            view = project(record)
     on = f" on {record.data_name}" if record.data_name else ""
-    several = record.n_members > 1
+    together, alone = _whose(record)
     return render(
         "run.html",
         title=f"{record.model}{on}",
@@ -100,35 +103,51 @@ def run_report(record: RunRecord) -> str:
         data=script_data(record, view),
         record=record,
         view=view,
-        # Whose numbers a part of the page shows. The model is all networks together; what is
-        # looked into, epoch by epoch, is the first. Nobody must take one for the other.
-        together=several and {"kind": "together", "text": f"all {record.n_members} networks"},
-        alone=several and {"kind": "alone", "text": f"network 1 of {record.n_members}"},
+        together=together and {"kind": "together", "text": together},
+        alone=alone and {"kind": "alone", "text": alone},
         guessing=_may_be_guessing(record),
         rarest=_rarest_class(record),
         by_heart=record.train_balanced_accuracy - record.balanced_accuracy > BY_HEART,
         guessing_loss=-(record.test_counts @ np.log(record.prior)) / record.test_counts.sum(),
         calibration_error=record.reliability.error if record.reliability else math.nan,
-        test_dispersity=float(record.measures["test_dispersity"][record.kept]),
-        dispersity=float(record.measures["dispersity"][record.kept]),
-        epoch=int(record.epochs[record.kept]),
+        at_kept={n: float(v[record.kept]) for n, v in record.measures.items()} if view else {},
         simplex=record.centred or _is_simplex(record.target),
-        sphere_beyond=view.radius is not None and view.radius * SPHERE_SEEN > view.extent,
+        sphere_beyond=view and view.radius and view.radius * SPHERE_SEEN > view.extent,
         split=np.isfinite(record.measures["loss"]).any(),
         linear=np.isfinite(record.measures["nc3"]).any(),
         n_seen=int(record.is_test.sum()),
-        confusion=_confusion(record),
-        mistakes=_mistakes(record),
-        reliability=_reliability(record),
-        at_prior=record.reliability_at_prior if prior_differs(record) else None,
+        judged=_judged_rows(record),
+        ranking=_ranking(record),
+        tried=_tried(record),
+        rounds=_rounds(record),
         classes=_classes(record),
         n_untested=int(np.sum(record.test_counts == 0)),
-        means=_means(record),
+        means=_means(record) if view else [],
         by_rows=record.n_classes <= MANY_CLASSES,
         common_angle=common_angle(record),
         columns=_columns(record),
         arguments=sorted(record.arguments.items(), key=lambda item: item[0] not in record.changed),
     )
+
+
+def _whose(record: RunRecord) -> tuple[str, str]:
+    """Return whose numbers a part of the page shows: those of the model, or of what is looked into.
+
+    The model is all networks, or kernels, together; what is looked into, epoch by epoch or ridge by
+    ridge, is the first. Nobody must take one for the other; both are empty where they are the same.
+    """
+    n, path = record.n_members, record.ridge_path
+    together, alone = f"all {n} {record.member}s", f"{record.member} 1 of {n}"
+    others = ["leaves"] if path is not None and path.is_sample else []
+    others += [counted(record.n_networks, "network")] if record.n_networks else []
+    if not record.n_snapshots or (n == 1 and not others):
+        return "", ""
+    if others:
+        *first, last = [counted(n, "kernel"), *others]
+        together = f"{', '.join(first)} and {last}"
+    if path is not None and path.is_sample:
+        alone = f"kernel 1, {path.n_rows:,} rows"
+    return together, alone
 
 
 # The heading: how the model does on rows that it has never seen.
@@ -152,15 +171,34 @@ def _rarest_class(record: RunRecord) -> dict[str, str] | None:
     return {"name": record.class_names[rarest], "rows": rows}
 
 
-# The test rows and the classes.
+# The test rows, rows that were left out, and the classes.
 
 
-def _confusion(record: RunRecord) -> dict[str, Any]:
-    """Return how the confusion matrix is written; without cells it is a picture."""
+def _judged_rows(record: RunRecord) -> dict[str, dict[str, Any]]:
+    """Return what is written of predictions on test rows, and on rows that were left out."""
+    outcomes: dict[str, RunRecord | Outcome] = {"test rows": record}
+    if record.left_out is not None:
+        outcomes["rows left out"] = record.left_out
+    return {
+        rows: {
+            "rows": rows,
+            "outcome": outcome,
+            "n": int(outcome.confusion.sum()),
+            "confusion": _confusion(record, outcome.confusion),
+            "mistakes": _mistakes(record, outcome.confusion),
+            "reliability": _reliability(outcome),
+            "at_prior": outcome.reliability_at_prior if prior_differs(record, outcome) else None,
+        }
+        for rows, outcome in outcomes.items()
+    }
+
+
+def _confusion(record: RunRecord, counts: NDArray[np.int64]) -> dict[str, Any]:
+    """Return how a confusion matrix is written; without cells it is a picture."""
     C = record.n_classes
     longest = max(map(len, record.class_names))
-    tenths = np.ceil(10 * record.confusion / np.maximum(record.test_counts, 1)[:, None])
-    cells = np.stack([record.confusion, tenths.astype(int)], axis=-1)  # (C, C, 2)
+    tenths = np.ceil(10 * counts / np.maximum(counts.sum(axis=1), 1)[:, None])
+    cells = np.stack([counts, tenths.astype(int)], axis=-1)  # (C, C, 2)
     return {
         "size": "roomy" if C <= ROOMY else "dense" if C > DENSE else "even",
         "upright": C > UPRIGHT or (C > ROOMY and longest > SHORT_NAME),
@@ -168,22 +206,22 @@ def _confusion(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _mistakes(record: RunRecord) -> list[tuple[str, str, int, float]]:
+def _mistakes(record: RunRecord, counts: NDArray[np.int64]) -> list[tuple[str, str, int, float]]:
     """Return the most frequent mistakes: true and predicted class, rows, share of the class."""
-    wrong = record.confusion.copy()
+    wrong = counts.copy()
     np.fill_diagonal(wrong, 0)
     order = np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES]
     names = record.class_names
     return [
-        (names[a], names[b], int(wrong[a, b]), wrong[a, b] / record.test_counts[a])
+        (names[a], names[b], int(wrong[a, b]), wrong[a, b] / counts[a].sum())
         for a, b in zip(*np.unravel_index(order, wrong.shape), strict=True)
         if wrong[a, b]
     ]
 
 
-def _reliability(record: RunRecord) -> list[tuple[str, int, float, float]]:
+def _reliability(outcome: RunRecord | Outcome) -> list[tuple[str, int, float, float]]:
     """Return the bins of the reliability curve that hold rows; none without probabilities."""
-    curve = record.reliability
+    curve = outcome.reliability
     if curve is None:
         return []
     ranges = [f"{low:.0%} to {high:.0%}" for low, high in pairwise(curve.edges)]
@@ -191,9 +229,9 @@ def _reliability(record: RunRecord) -> list[tuple[str, int, float, float]]:
     return [row for row in rows if row[1]]
 
 
-def prior_differs(record: RunRecord) -> bool:
-    """Say whether the predictions are meant for other class shares than the test rows have."""
-    share = record.test_counts / record.test_counts.sum()
+def prior_differs(record: RunRecord, outcome: RunRecord | Outcome) -> bool:
+    """Say whether the predictions are meant for other class shares than these rows have."""
+    share = outcome.confusion.sum(axis=1) / outcome.confusion.sum()
     return bool(np.abs(share - record.prior).max() > OTHER_SHARES)
 
 
@@ -235,6 +273,41 @@ def _is_simplex(gram: NDArray[np.float64] | None) -> bool:
 # The columns of the table.
 
 
+def _ranking(record: RunRecord) -> dict[str, Any]:
+    """Return columns by importance, the largest first, with their share of each round's metric."""
+    metrics = record.ridge_path.metrics if record.ridge_path else {}
+    ranked = [
+        (name, share, metrics.get(name, ()))
+        for name, share in sorted(record.importances.items(), key=lambda item: -item[1])
+    ]
+    return {
+        "open": ranked[:IMPORTANT],
+        "folded": ranked[IMPORTANT:],
+        "largest": max(record.importances.values(), default=0.0),
+        "largest_by_metric": max((max(shares) for shares in metrics.values()), default=0.0),
+        "n_metrics": len(ranked[0][2]) if ranked else 0,
+    }
+
+
+def _rounds(record: RunRecord) -> list[str]:
+    """Return what the rounds are called in which metrics were learnt; the first has none."""
+    tried = record.ridge_path.tried if record.ridge_path else ()
+    last = max((setting.round for setting in tried), default=0)
+    return ["as it is", *(f"round {r}" for r in range(1, last + 1))]
+
+
+def _tried(record: RunRecord) -> list[tuple[str, list[tuple[float, bool] | None]]]:
+    """Return the loss of each kernel that was tried, by round, and whether the model has it."""
+    if record.ridge_path is None:
+        return []
+    chosen, n_rounds = set(record.ridge_path.chosen), len(_rounds(record))
+    rows: dict[str, list[tuple[float, bool] | None]] = {}
+    for setting in record.ridge_path.tried:
+        row = rows.setdefault(f"{setting.kind}, width {setting.width:g}", [None] * n_rounds)
+        row[setting.round] = setting.loss, setting in chosen
+    return list(rows.items())
+
+
 def _columns(record: RunRecord) -> dict[str, Any]:
     """Return the columns in groups: those in use by kind, others by why they were left out."""
     kinds, dropped = record.column_kinds, record.dropped_columns
@@ -271,31 +344,52 @@ def _grouped(kinds: Mapping[str, str]) -> dict[str, list[str]]:
 # What the scripts get.
 
 
-def script_data(record: RunRecord, view: Projection) -> dict[str, Any]:
+def script_data(record: RunRecord, view: Projection | None) -> dict[str, Any]:
     """Return the data of the scripts: numbers, and coordinates in 16 bits each."""
-    many = record.n_classes > MANY_CLASSES
-    snapshots = [record.kept] if many else range(len(record.epochs))
-    cells = np.argwhere(record.confusion) if many else ()
-    scale = FURTHEST * view.extent / LARGEST
-    data = {
+    data: dict[str, Any] = {
         "classes": [visible(name) for name in record.class_names],
-        "epochs": record.epochs,
+        "judged": {
+            rows: {
+                "reliability": judged["outcome"].reliability,
+                "at_prior": judged["at_prior"],
+                "confusion": _confusion_cells(record, judged["outcome"].confusion),
+            }
+            for rows, judged in _judged_rows(record).items()
+        },
+    }
+    known: dict[str, Any] = json_value(data, number=rounded)
+    return known if view is None else known | _script_film(record, view)
+
+
+def _confusion_cells(record: RunRecord, counts: NDArray[np.int64]) -> dict[str, Any]:
+    """Return what is drawn of a confusion matrix that is a picture."""
+    cells = np.argwhere(counts) if record.n_classes > MANY_CLASSES else ()
+    return {"cells": [[a, b, counts[a, b]] for a, b in cells], "totals": counts.sum(axis=1)}
+
+
+def _script_film(record: RunRecord, view: Projection) -> dict[str, Any]:
+    """Return what moves with the slider."""
+    many = record.n_classes > MANY_CLASSES
+    snapshots = [record.kept] if many else range(record.n_snapshots)
+    scale = FURTHEST * view.extent / LARGEST
+    path = record.ridge_path
+    data = {
+        "frames": {
+            "word": "epoch" if path is None else "ridge",
+            "values": record.epochs if path is None else path.ridges,
+            "log": path is not None,
+        },
         "kept": record.kept,
         "normalized": record.normalized,
-        "members": record.n_members,
-        "together": record.balanced_accuracy,
+        "model": {"name": _whose(record)[0], "balanced_accuracy": record.balanced_accuracy},
         "measures": record.measures,
         "loss_curve": record.loss_curve,
         "labels": record.labels,
         "tests": record.is_test.astype(int),
         "predicted": record.predicted,
-        "reliability": record.reliability,
-        "reliability_at_prior": record.reliability_at_prior if prior_differs(record) else None,
         "angles": [np.round(record.angles(s), 1) for s in snapshots],
         "angles_by_rows": not many,
         "target_angles": None if many else record.target_angles(),
-        "confusion_cells": [[a, b, record.confusion[a, b]] for a, b in cells],
-        "test_counts": record.test_counts,
     }
     exact = {
         "common_angle": common_angle(record),

@@ -7,7 +7,7 @@ const Angles = (() => {
   const FOOT = 40;
 
   const drawScale = (root, low, high, x, bottom, width) => {
-    for (const t of Draw.ticks(low, high, Math.max(3, Math.floor(width / 110)))) {
+    for (const t of Draw.ticks(low, high, Math.max(4, Math.floor(width / 110)))) {
       root.append(line("rule", x(t), HEAD, x(t), bottom));
       root.append(text(`${Draw.tickText(t)}°`, x(t), bottom + 18, "middle"));
     }

@@ -4,8 +4,7 @@
 const Confusion = (() => {
   const { isolated, tip } = Draw;
 
-  const make = (canvas, data) => {
-    const { classes, confusion_cells: cells, test_counts: totals } = data;
+  const make = (canvas, classes, rows, { cells, totals }) => {
     const C = classes.length;
     const counts = new Map(cells.map(([a, b, count]) => [a * C + b, count]));
 
@@ -32,7 +31,7 @@ const Confusion = (() => {
       return [
         `true ${isolated(classes[a])}`,
         `predicted ${isolated(classes[b])}`,
-        `${counts.get(a * C + b) || 0} of ${totals[a]} test rows`,
+        `${counts.get(a * C + b) || 0} of ${totals[a]} ${rows}`,
       ].join("\n");
     });
     draw();

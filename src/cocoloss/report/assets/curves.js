@@ -1,5 +1,5 @@
 "use strict";
-// Curves over the epochs, with a cursor that can be dragged.
+// Curves over epochs or ridges, with a cursor that can be dragged.
 
 const Curves = (() => {
   const { html, svg, line, text, chart, significant, ticks, tickText, tip } = Draw;
@@ -32,8 +32,22 @@ const Curves = (() => {
     return { y, levels: Draw.logTicks(low, high) };
   };
 
-  // spec: label, series [{name, key, colour, dash, thin, points, at}], epochs, kept, pick, and if
-  // need be log, low, high, tick, format, rules [{y, name}]. Returns {at}, to set the cursor.
+  // The scale across: {x, ticks}. Epochs count from 0; ridges fall, on a logarithmic scale.
+  const frameScale = ({ values, log }, box) => {
+    const [first, last] = [values[0], values[values.length - 1]];
+    const wanted = Math.max(2, Math.floor((box.right - box.left + 56) / 90));
+    if (log) {
+      const unit = (box.right - box.left) / Math.log10(first / last);
+      return { x: (v) => box.left + unit * Math.log10(first / v), marks: Draw.logTicks(last, first) };
+    }
+    const end = Math.max(1, last);
+    const marks = ticks(0, end, wanted).filter(Number.isInteger).map((t) => [t, tickText(t)]);
+    return { x: (v) => box.left + ((box.right - box.left) * v) / end, marks };
+  };
+
+  // spec: label, series [{name, key, colour, dash, thin, points, at}], frames {word, values, log},
+  // kept, pick, and if need be log, low, high, tick, format, rules [{y, name}]. Returns {at}, to set
+  // the cursor.
   const make = (host, spec) => {
     const format = spec.format || significant;
     const values = spec.series.flatMap((s) => s.points.map((p) => p[1]))
@@ -46,29 +60,29 @@ const Curves = (() => {
     });
     const plot = html("div", {});
     host.append(html("ul", { class: "keys" }, keys.map((k) => k.node)), plot);
-    const last = Math.max(1, spec.epochs[spec.epochs.length - 1]);
+    const { word, values: frames } = spec.frames;
+    const frameText = (index) => (spec.frames.log ? significant(frames[index]) : frames[index]);
     let current = spec.kept;
     let place = () => {};
 
-    const listen = (root, box) => {
+    const listen = (root, x) => {
       const nearest = (event) => {
-        const across = event.clientX - root.getBoundingClientRect().left - box.left;
-        const epoch = (across / (box.right - box.left)) * last;
-        const away = (i) => Math.abs(spec.epochs[i] - epoch);
-        return spec.epochs.reduce((best, _, i) => (away(i) < away(best) ? i : best), 0);
+        const across = event.clientX - root.getBoundingClientRect().left;
+        const away = (i) => Math.abs(x(frames[i]) - across);
+        return frames.reduce((best, _, i) => (away(i) < away(best) ? i : best), 0);
       };
       tip.on(root, (event) => {
         const index = nearest(event);
         if (event.type === "pointerdown" || event.buttons) spec.pick(index);
         const lines = spec.series.map((s) => `${s.name}: ${format(s.at(index))}`);
-        return [`epoch ${spec.epochs[index]}`, ...lines].join("\n");
+        return [`${word} ${frameText(index)}`, ...lines].join("\n");
       });
     };
 
     Draw.responsive(plot, (width) => {
       const height = Math.round(Math.max(170, Math.min(240, width * 0.5)));
       const box = { left: 46, right: width - 10, top: 8, bottom: height - 34 };
-      const x = (epoch) => box.left + ((box.right - box.left) * epoch) / last;
+      const { x, marks } = frameScale(spec.frames, box);
       const { y, levels } = valueScale(spec, values, box);
       const root = chart(width, height, spec.label);
       for (const [value, words] of levels) {
@@ -76,16 +90,18 @@ const Curves = (() => {
         root.append(text(words, box.left - 8, y(value) + 4, "end"));
       }
       root.append(line("axis", box.left, box.bottom, box.right, box.bottom));
-      for (const t of ticks(0, last, Math.max(2, Math.floor(width / 90)))) {
-        if (Number.isInteger(t)) root.append(text(tickText(t), x(t), box.bottom + 18, "middle"));
+      for (const [value, words] of marks) {
+        root.append(text(words, x(value), box.bottom + 18, "middle"));
       }
-      root.append(text("epoch", box.right, box.bottom + 32, "end"));
+      const across = spec.frames.log ? `${word} (log scale)` : word;
+      root.append(text(across, box.right, box.bottom + 32, "end"));
+      if (spec.log) root.append(text("vertical: log scale", 0, box.bottom + 32));
       for (const rule of spec.rules || []) {
         root.append(line("kept", box.left, y(rule.y), box.right, y(rule.y)));
         const below = y(rule.y) + 18 < box.bottom; // where the curves seldom are
         root.append(text(rule.name, box.right, y(rule.y) + (below ? 13 : -5), "end"));
       }
-      const kept = x(spec.epochs[spec.kept]);
+      const kept = x(frames[spec.kept]);
       root.append(line("kept", kept, box.top, kept, box.bottom));
       for (const s of spec.series) {
         const look = { stroke: s.colour, "stroke-dasharray": s.dash };
@@ -95,11 +111,11 @@ const Curves = (() => {
       const cursor = line("cursor", 0, box.top, 0, box.bottom);
       root.append(cursor);
       place = () => {
-        cursor.setAttribute("x1", x(spec.epochs[current]));
-        cursor.setAttribute("x2", x(spec.epochs[current]));
+        cursor.setAttribute("x1", x(frames[current]));
+        cursor.setAttribute("x2", x(frames[current]));
       };
       place();
-      listen(root, box);
+      listen(root, x);
       return root;
     });
 

@@ -1,5 +1,5 @@
 "use strict";
-// The embedding at one epoch: points on a canvas; sphere, target, class means, names above it.
+// The embedding at one epoch or ridge: points on a canvas; sphere, target, class means, names above it.
 
 const Embedding = (() => {
   const { svg, line, text, colour, shape, short, isolated, tip } = Draw;

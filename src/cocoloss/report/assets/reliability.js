@@ -43,7 +43,7 @@ const Reliability = (() => {
     });
   };
 
-  const drawCurve = (root, curve, x, y) => {
+  const drawCurve = (root, curve, rows, x, y) => {
     const most = Math.max(...curve.counts, 1);
     const bins = [...curve.counts.keys()].filter((b) => curve.counts[b]);
     const places = bins.map((b) => `${x(curve.confidence[b])},${y(curve.accuracy[b])}`);
@@ -59,13 +59,13 @@ const Reliability = (() => {
         fill: stroke, "data-bin": b,
       });
       tip.on(dot, () =>
-        `${count} test rows\nmean probability ${percent(sure)}\nright ${percent(right)}`);
+        `${count} ${rows}\nmean probability ${percent(sure)}\nright ${percent(right)}`);
       root.append(dot);
     }
   };
 
-  const make = (host, asTheyCome, atPrior) => {
-    const curves = [{ name: "test rows as they come", k: 0, ...asTheyCome }];
+  const make = (host, rows, { reliability: asTheyCome, at_prior: atPrior }) => {
+    const curves = [{ name: `${rows} as they come`, k: 0, ...asTheyCome }];
     if (atPrior) curves.push({ name: "weighted to the prior", k: 1, dash: "5 4", ...atPrior });
     if (curves.length > 1) {
       const keys = curves.map((c) => html("li", {}, Draw.lineSwatch(colour(c.k), c.dash), c.name));
@@ -81,7 +81,7 @@ const Reliability = (() => {
       const root = chart(width, TOP + side + BARS + 58, label);
       drawFrame(root, x, y);
       drawCounts(root, asTheyCome, x, y(0) + BARS + 10);
-      for (const curve of curves) drawCurve(root, curve, x, y);
+      for (const curve of curves) drawCurve(root, curve, rows, x, y);
       return root;
     });
   };
