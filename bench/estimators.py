@@ -46,7 +46,7 @@ def torch_loop() -> None:
     x, y = torch.tensor(X, dtype=torch.float32), torch.tensor(Y)
     x = (x - x.mean(0)) / x.std(0)
     layers = [nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, Q)]
-    network, loss = nn.Sequential(*layers), CoCoLoss(4)
+    network, loss = nn.Sequential(*layers), CoCoLoss(4, normalize=False)
     optimiser = torch.optim.AdamW(network.parameters(), lr=3e-3, fused=True)
     for _ in range(EPOCHS):
         for rows in torch.randperm(len(y)).split(BATCH):

@@ -28,7 +28,7 @@ from cocoloss.columns import TablePreprocessor
 GRID = {"svc__C": [1, 10, 100], "svc__gamma": [0.005, 0.02, 0.1]}
 MODELS: dict[str, Callable[[], Any]] = {
     "kernel": lambda: CoCoClassifier(solver="kernel", random_state=0),
-    "network": lambda: CoCoClassifier(random_state=0),
+    "network": lambda: CoCoClassifier(solver="network", random_state=0),
     "tuned SVC": lambda: GridSearchCV(
         make_pipeline(TablePreprocessor(), SVC(class_weight="balanced")), GRID, cv=3
     ),

@@ -47,8 +47,8 @@ def piped(make: Callable[..., Any], **arguments: Any) -> Callable[[], Any]:
 
 
 MODELS: dict[str, Callable[[], Any]] = {
-    "coco": lambda: CoCoClassifier(random_state=0),
-    "coco empirical": lambda: CoCoClassifier(random_state=0, priors="empirical"),
+    "coco": lambda: CoCoClassifier(solver="network", random_state=0),
+    "coco empirical": lambda: CoCoClassifier(solver="network", random_state=0, priors="empirical"),
     "rf": piped(RandomForestClassifier, n_estimators=500, random_state=0),
     "rf-w": piped(
         RandomForestClassifier, n_estimators=500, random_state=0, class_weight="balanced"

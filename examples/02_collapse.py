@@ -30,7 +30,7 @@ def embeddings_by_epoch(
     """Train on all rows at once and return the embedding at each epoch that is shown."""
     torch.manual_seed(4)
     network = nn.Sequential(nn.Linear(x.shape[1], 32), nn.Tanh(), nn.Linear(32, 2, bias=False))
-    loss = CoCoLoss(n_classes=3)
+    loss = CoCoLoss(n_classes=3, normalize=False)  # as printed: the norm is learnt as well
     optimiser = torch.optim.AdamW(network.parameters(), lr=1e-2)
     seen = {}
     for epoch in range(max(shown) + 1):

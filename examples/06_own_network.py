@@ -7,9 +7,10 @@ belong together, which a table does not say. ``CoCoClassifier(module=...)`` trai
 ``torch.nn.Module`` and adds what surrounds it: six members, held-out rows, calibration. The
 loop below does the bare minimum by hand, and classifies by the nearest class mean.
 
-Both end with a unit norm. CoCo learns fastest there: h = 0 is a saddle of the loss, and large
-norms are far away. The picture shows, of the digits that the loop has not seen, those nearest to
-their class mean and those farthest from it: what the network finds typical, and what strange.
+Both divide embeddings by their norm, the classifier and the loss. CoCo learns fastest there: h = 0
+is a saddle of the loss, and large norms are far away. The picture shows, of the digits that the
+loop has not seen, those nearest to their class mean and those farthest from it: what the network
+finds typical, and what strange.
 """
 
 import numpy as np
@@ -28,14 +29,6 @@ SHOWN = 3  # typical digits of each class, and as many strange ones
 PLATE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
 
 
-class UnitNorm(nn.Module):
-    """Divide every row by its norm."""
-
-    def forward(self, h: Tensor) -> Tensor:
-        """Return rows on the unit sphere."""
-        return nn.functional.normalize(h, dim=1)
-
-
 def make_cnn(n_features: int, embedding_dim: int) -> nn.Module:
     """Return a CNN for rows of 64 pixels; CoCoClassifier calls it once for each member."""
     side = round(n_features**0.5)
@@ -43,7 +36,7 @@ def make_cnn(n_features: int, embedding_dim: int) -> nn.Module:
         nn.Unflatten(1, (1, side, side)),
         *(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Flatten(), nn.Linear(32 * (side // 4) ** 2, embedding_dim), UnitNorm()),
+        *(nn.Flatten(), nn.Linear(32 * (side // 4) ** 2, embedding_dim)),
     )
 
 
@@ -65,9 +58,9 @@ def distances(
     network: nn.Module, x_train: Tensor, y_train: Tensor, x: Tensor
 ) -> NDArray[np.float32]:
     """Return how far the rows of x are from each class mean of the training rows, (n, 10)."""
-    h = network(x_train)
-    means = torch.stack([h[y_train == c].mean(dim=0) for c in range(10)])
-    return torch.cdist(network(x), means).numpy()
+    known, new = (nn.functional.normalize(network(rows), dim=1) for rows in (x_train, x))
+    means = torch.stack([known[y_train == c].mean(dim=0) for c in range(10)])
+    return torch.cdist(new, means).numpy()
 
 
 def draw(

@@ -22,7 +22,7 @@ from cocoloss.training import FlatAdamW
 
 # name -> loss of (n_classes, embedding_dim, seed); cross-entropy gets logits
 LOSSES: dict[str, Callable[[int, int, int], Any]] = {
-    "coco": lambda C, q, seed: CoCoLoss(C),  # noqa: ARG005
+    "coco": lambda C, q, seed: CoCoLoss(C, normalize=False),  # noqa: ARG005
     "dr": lambda C, q, seed: DotRegressionLoss(C, q, random_state=seed),
     "ce": lambda C, q, seed: CrossEntropyLoss(C, None),  # noqa: ARG005
 }

@@ -32,7 +32,14 @@ from cocoloss.report.bench_sections import measures_grid
 from cocoloss.report.document import Block, Grid, Items, Picture, Text
 from cocoloss.report.figures import figure_bytes
 from cocoloss.report.markup import block_as_markdown
-from comparisons import epochs_grid, noise_grid, optimism_grid, tuning_grid, untuned_grids
+from comparisons import (
+    epochs_grid,
+    noise_grid,
+    optimism_grid,
+    posterior_grids,
+    tuning_grid,
+    untuned_grids,
+)
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -233,8 +240,11 @@ def read_parts(found: list[Findings]) -> dict[str, Block]:
         for chapter in read_chapters(found, folders=[PAPER])
         for name, block in parts_of(chapter)
     }
-    untuned = untuned_grids(ROOT / "bench" / "results" / "tables.jsonl")
+    measured = ROOT / "bench" / "results"
+    untuned = untuned_grids(measured / "tables.jsonl")
+    posteriors = posterior_grids(measured / "posteriors.jsonl")
     parts |= {f"untuned/{name}": grid for name, grid in untuned.items()}
+    parts |= {f"posteriors/{name}": grid for name, grid in posteriors.items()}
     return parts | parts_of_several({findings.name: findings for findings in found})
 
 
