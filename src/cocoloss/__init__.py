@@ -12,6 +12,7 @@ __version__ = "0.1.0.dev0"
 if TYPE_CHECKING:
     from cocoloss.estimators import CoCoClassifier as CoCoClassifier
     from cocoloss.estimators import CoCoOrdinalClassifier as CoCoOrdinalClassifier
+    from cocoloss.estimators import CoCoRegressor as CoCoRegressor
     from cocoloss.estimators import CrossEntropyClassifier as CrossEntropyClassifier
     from cocoloss.estimators import DotRegressionClassifier as DotRegressionClassifier
     from cocoloss.estimators import cross_validate_lockstep as cross_validate_lockstep
@@ -26,6 +27,7 @@ _NAMES = {
     "cocoloss.estimators": (
         "CoCoClassifier",
         "CoCoOrdinalClassifier",
+        "CoCoRegressor",
         "CrossEntropyClassifier",
         "DotRegressionClassifier",
         "cross_validate_lockstep",

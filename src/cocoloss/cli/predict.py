@@ -100,14 +100,14 @@ def embed(job: Job) -> None:
     _write_rows(job, loaded, names, lambda model, X: list(model.transform(X).T))
 
 
-def _load(job: Job, needs: dict[str, str]) -> "FittedModel":
+def _load(job: Job, needs: dict[str, str]) -> Any:
     """Return the model; ``needs`` are methods that it must have, and the option that asks."""
     from cocoloss.estimators.model_file import load_model  # noqa: PLC0415 - heavy
 
     if job.out is not None:
         options.check_out(job.out, [job.model, job.file])
     options.check_is_no_model(job.file)
-    model = load_model(job.model)
+    model: Any = load_model(job.model)
     for method, option in needs.items():
         if not model.has(method):
             raise CoCoError(f"{option} is not for this model: its head has no {method}")

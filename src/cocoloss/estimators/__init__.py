@@ -1,4 +1,4 @@
-"""Classifiers for tables: scikit-learn outside, networks in lockstep inside.
+"""Classifiers and a regressor for tables: scikit-learn outside, kernels and networks inside.
 
 Which columns a table has, what a loss is and how a head learns is for other stages to know. Names
 are loaded when they are first used: predicting from a model file does without scikit-learn.
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     )
     from cocoloss.estimators.cross_validate import cross_validate_lockstep
     from cocoloss.estimators.model_file import load, load_model
+    from cocoloss.estimators.regressor import CoCoRegressor
 
 __all__ = [
     "CoCoClassifier",
     "CoCoOrdinalClassifier",
+    "CoCoRegressor",
     "CrossEntropyClassifier",
     "DotRegressionClassifier",
     "ObjectiveClassifier",
@@ -42,5 +44,6 @@ __getattr__, __dir__ = late_names(
         ],
         "cocoloss.estimators.cross_validate": ["cross_validate_lockstep"],
         "cocoloss.estimators.model_file": ["load", "load_model"],
+        "cocoloss.estimators.regressor": ["CoCoRegressor"],
     },
 )

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from cocoloss._checks import RandomState, check_option
 from cocoloss.columns.frames import is_in_blocks
+from cocoloss.estimators.base import TableEstimator, part_of
 from cocoloss.estimators.model import FittedModel, History
 from cocoloss.estimators.objective import CoCo, CrossEntropy, DotRegression, Objective
 from cocoloss.estimators.targets import by_levels, decision_prior, ordered_categories
@@ -71,13 +71,8 @@ def _head_has(*methods: str) -> Callable[[Any], bool]:
     return check
 
 
-def _part_of(whole: str, name: str) -> Any:
-    """Return a property that is a part of a fitted attribute, and missing before there is one."""
-    return property(lambda self: getattr(getattr(self, whole), name))
-
-
 @dataclass(eq=False, repr=False)
-class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
+class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimator):
     """One base for the classifiers; see them for the parameters, which are written once, here.
 
     As a dataclass, because scikit-learn wants a constructor that names every argument and does
@@ -249,75 +244,10 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         """Return a score per class, (n, C); for two classes one score, positive for the second."""
         return self._fitted_model().decision_function(X)
 
-    def transform(self, X: Any) -> NDArray[np.float32]:
-        """Return the embedding of each row.
-
-        The embeddings of the members stand side by side, scaled so that inner products are the
-        mean of theirs: ``transform(X) @ transform(Z).T`` is :meth:`kernel`.
-        """
-        return self._fitted_model().transform(X)
-
-    def kernel(self, X: Any, Z: Any = None) -> NDArray[np.float64]:
-        """Return the learnt kernel <h(x), h(z)> between the rows of X and of Z (X if None)."""
-        return self._fitted_model().kernel(X, Z)
-
     @available_if(_head_has("outlier_score"))  # type: ignore[untyped-decorator]
     def outlier_score(self, X: Any) -> NDArray[np.float64]:
         """Return how strange each row is, averaged over the members; larger is stranger."""
         return self._fitted_model().outlier_score(X)
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002
-        """Return a name for each column of :meth:`transform`."""
-        prefix, width = type(self).__name__.lower(), self._fitted_model().n_outputs
-        return np.asarray([f"{prefix}{i}" for i in range(width)], dtype=object)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted classifier to a file such as ``model.coco``, whole or not at all.
-
-        The file holds the weights and what the preprocessing has learnt, no pickle, and no rows
-        but those of ``solver="kernel"``, preprocessed, unless ``landmarks`` is "kmeans".
-        Callbacks are left out, and so are a ``random_state`` that is a generator and requests of
-        scikit-learn's metadata routing; arguments that are series or frames become arrays.
-
-        Raises
-        ------
-        CoCoError
-            If the place cannot be written to, or if the classifier has a network, a preprocessing
-            or a head of the user's own, which only pickle could hold.
-
-        Examples
-        --------
-        >>> from pathlib import Path
-        >>> from tempfile import TemporaryDirectory
-        >>> from sklearn.datasets import load_iris
-        >>> from cocoloss import CoCoClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> classifier = CoCoClassifier(max_iter=5, random_state=0).fit(X, y)
-        >>> with TemporaryDirectory() as folder:
-        ...     classifier.save(Path(folder) / "iris.coco")
-        ...     loaded = CoCoClassifier.load(Path(folder) / "iris.coco")
-        >>> bool((loaded.predict_proba(X) == classifier.predict_proba(X)).all())
-        True
-        """
-        from cocoloss.estimators.model_file import save  # noqa: PLC0415 - seldom needed
-
-        check_is_fitted(self)
-        save(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a classifier that :meth:`save` wrote; nothing in the file is run.
-
-        Raises
-        ------
-        CoCoError
-            If there is no such file, or it is of another kind, altered, cut short, from a later
-            version, or holds a classifier of another class.
-        """
-        from cocoloss.estimators.model_file import load  # noqa: PLC0415 - seldom needed
-
-        model: Self = load(path, cls)
-        return model
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write an ONNX file: from the preprocessed matrix to classes, probabilities, embedding.
@@ -338,40 +268,22 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
         write_onnx(self._fitted_model(), path)
 
     def _fitted_model(self) -> FittedModel:
-        if not hasattr(self, "model_"):  # asked first, since scikit-learn asks for all its tags
-            check_is_fitted(self)
-        return self.model_
+        model: FittedModel = super()._fitted_model()
+        return model
 
     # What scikit-learn and the documentation call the parts of the model and its history.
-    classes_ = _part_of("model_", "classes")
-    class_prior_ = _part_of("model_", "prior")
-    n_features_in_ = _part_of("preprocessor_", "n_features_in_")
-    feature_names_in_ = _part_of("preprocessor_", "feature_names_in_")
-    loss_curves_ = _part_of("history_", "loss_curves")
+    classes_ = part_of("model_", "classes")
+    class_prior_ = part_of("model_", "prior")
+    loss_curves_ = part_of("history_", "loss_curves")
     loss_curve_ = property(lambda self: self.loss_curves_[0])
     loss_ = property(lambda self: self.loss_curve_[-1])
     n_iter_ = property(lambda self: max(len(curve) for curve in self.loss_curves_))
-    best_epochs_ = _part_of("history_", "best_epochs")
-    loo_proba_ = _part_of("loo_", "proba")  # missing where nothing was left out
-    loo_score_ = _part_of("loo_", "score")
+    best_epochs_ = part_of("history_", "best_epochs")
+    loo_proba_ = part_of("loo_", "proba")  # missing where nothing was left out
+    loo_score_ = part_of("loo_", "score")
     parameters_ = property(lambda self: self.model_.networks.parameters)
     layer_sizes_ = property(lambda self: self.model_.networks.layer_sizes)
     modules_ = property(lambda self: getattr(self.model_.networks, "modules", None))
-
-    @property
-    def _n_features_out(self) -> int:
-        return self._fitted_model().n_outputs
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        automatic = isinstance(self.preprocess, str)
-        tags.input_tags.allow_nan = automatic
-        tags.input_tags.categorical = automatic
-        tags.transformer_tags.preserves_dtype = ["float32"]
-        return tags
 
 
 # Stack level of a warning that a step of ``fit`` gives: the step, fit, what wraps it, the caller.
@@ -535,16 +447,6 @@ class CoCoClassifier(BaseNetworkClassifier):
                 OrderHint,
                 stacklevel=_CALLER_OF_FIT,
             )
-
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """How much the function goes with each column of the table, (d,); they sum to one."""
-        model = self._fitted_model()
-        if model.machine is None:
-            raise AttributeError(
-                "feature_importances_ is what kernels have learnt; fit with solver='kernel'"
-            )
-        return np.array(list(model.column_importances().values()))
 
 
 @dataclass(eq=False, repr=False)

@@ -584,10 +584,8 @@ def check_arguments(estimator: Any) -> None:
             f"objective must be a value of cocoloss.estimators.objective, such as CoCo(), not "
             f"{objective!r:.80}"
         )
-    for name, (wanted, is_possible) in POSSIBLE.items():
-        value = getattr(estimator, name)
-        if not is_possible(value):
-            raise CoCoError(f"{name} must be {wanted}, not {value!r:.80}")
+    for name in POSSIBLE:
+        check_possible(estimator, name)
     check_integer(estimator.n_members, "n_members", minimum=1)
     for name in ("max_iter", "batch_size", "n_iter_no_change", "embedding_dim"):
         if not is_auto(getattr(estimator, name)):
@@ -603,6 +601,13 @@ def check_arguments(estimator: Any) -> None:
         _check_class_weights(estimator.class_weight)
     _check_head(estimator, objective)
     _check_together(estimator, objective)
+
+
+def check_possible(estimator: Any, name: str) -> None:
+    """Refuse the value of an argument that none could have."""
+    (wanted, is_possible), value = POSSIBLE[name], getattr(estimator, name)
+    if not is_possible(value):
+        raise CoCoError(f"{name} must be {wanted}, not {value!r:.80}")
 
 
 def _check_class_weights(class_weight: Mapping[Any, Any]) -> None:

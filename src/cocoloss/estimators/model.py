@@ -263,8 +263,106 @@ class ModuleNetworks:
         return self.outputs(X)
 
 
+class EmbeddingModel:
+    """What a fitted model of any target has: an encoder of tables, and what embeds rows."""
+
+    encoder: Any
+    networks: Networks
+
+    @property
+    def machine(self) -> KernelMachine | None:
+        """The kernels, if there are any."""
+        return machine_in(self.networks)
+
+    @property
+    def n_inputs(self) -> int:
+        """Columns of the matrix that the encoder makes of a table."""
+        return self.networks.n_inputs
+
+    @property
+    def n_outputs(self) -> int:
+        """Columns of :meth:`transform`."""
+        return self.networks.width * self.networks.n_networks
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Return the embedding of each row, those of the members side by side, (n, K q).
+
+        They are scaled so that inner products are the mean of theirs.
+        """
+        inputs = self.inputs(X)
+        with _threads_of(self.networks):
+            return self._joined(self.networks.embeddings(inputs))
+
+    def _joined(self, embeddings: NDArray[Any]) -> NDArray[np.float32]:
+        K, n, q = embeddings.shape
+        joined = embeddings.transpose(1, 0, 2).reshape(n, K * q) / np.sqrt(K)
+        return np.asarray(joined, dtype=np.float32)
+
+    def kernel(self, X: Any, Z: Any = None) -> NDArray[np.float64]:
+        """Return the learnt kernel between the rows of X and of Z (X if None), (n, m)."""
+        if self.machine is not None:
+            inputs = self.inputs(X)
+            return self.machine.kernel(inputs, inputs if Z is None else self.inputs(Z))
+        left = self.transform(X).astype(np.float64)
+        right = left if Z is None else self.transform(Z).astype(np.float64)
+        return left @ right.T
+
+    def outlier_score(self, X: Any) -> NDArray[np.float64]:
+        """Return how strange each row is; larger is stranger."""
+        assert self.machine is not None
+        inputs = self.inputs(X)
+        with _threads_of(self.machine):
+            return self.machine.outlier_score(inputs)
+
+    def column_importances(self) -> dict[str, float]:
+        """Return what share of the function goes with each column of the table.
+
+        Kernels know it. A transformer of the user's own has no columns but those that it makes.
+        """
+        assert self.machine is not None
+        return self.by_column(self.machine.column_importances)
+
+    def threads(self) -> AbstractContextManager[None]:
+        """Keep kernels to one thread, whose products are small; networks know their own."""
+        return _threads_of(self.networks)
+
+    def by_column(self, shares: NDArray[np.float64]) -> dict[str, float]:
+        """Add up what belongs to inputs, (d,), by the columns of the table they come from."""
+        if not hasattr(self.encoder, "origins"):
+            return {f"x{j}": float(share) for j, share in enumerate(shares)}
+        sums = dict.fromkeys(self.encoder.column_names, 0.0)
+        for name, share in zip(self.encoder.origins, shares, strict=True):
+            sums[name] += float(share)
+        return sums
+
+    def inputs(self, X: Any) -> NDArray[np.float32]:
+        """Return the matrix that the networks get of a table, (n, d)."""
+        return as_inputs(self.encoder.transform(X), self.encoder, X)
+
+    def encoder_and_networks(self) -> dict[str, Any]:
+        """Return them as states; both must be ours: those of the user's own have none."""
+        networks: Any = self.networks
+        return {
+            "encoder": {"kind": type(self.encoder).__name__, "state": self.encoder.to_state()},
+            "networks": {"kind": type(networks).__name__, **networks.to_state()},
+        }
+
+
+def encoder_and_networks_of(state: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return what a state describes, or refuse it with a CoCoError."""
+    described = state_part(state, "networks", dict)
+    kind = described.get("kind", Ensemble.__name__)  # the only one when none was written
+    networks = NETWORKS[check_option(kind, "the networks", NETWORKS)].from_state(described)
+    described = state_part(state, "encoder", dict)
+    kind = check_option(described.get("kind"), "the preprocessing", ENCODERS)
+    encoder = ENCODERS[kind].from_state(state_part(described, "state", dict))
+    fits = encoder.width == networks.n_inputs
+    require(fits, "the preprocessing does not fit the first layer")
+    return encoder, networks
+
+
 @dataclass(frozen=True, eq=False)
-class FittedModel:
+class FittedModel(EmbeddingModel):
     """An encoder of tables, networks that embed rows, and a head for each that reads a class off.
 
     Predictions of the members are averaged, or pooled by weights.
@@ -296,21 +394,6 @@ class FittedModel:
     heads: tuple[Any, ...]
     reads_outputs: bool = False
     pool: NDArray[np.float64] | None = None
-
-    @property
-    def machine(self) -> KernelMachine | None:
-        """The kernels, if there are any."""
-        return machine_in(self.networks)
-
-    @property
-    def n_inputs(self) -> int:
-        """Columns of the matrix that the encoder makes of a table."""
-        return self.networks.n_inputs
-
-    @property
-    def n_outputs(self) -> int:
-        """Columns of :meth:`transform`."""
-        return self.networks.width * len(self.heads)
 
     def has(self, method: str) -> bool:
         """Return whether the heads have a method, such as ``"predict_proba"``."""
@@ -358,57 +441,11 @@ class FittedModel:
             return scores[:, 1] - scores[:, 0] if len(self.classes) == 2 else scores
         return self._mean("decision_function", features)
 
-    def transform(self, X: Any) -> NDArray[np.float32]:
-        """Return the embedding of each row, those of the members side by side, (n, K q).
-
-        They are scaled so that inner products are the mean of theirs.
-        """
-        inputs = self.inputs(X)
-        with _threads_of(self.networks):
-            return self._joined(self.networks.embeddings(inputs))
-
-    def _joined(self, embeddings: NDArray[Any]) -> NDArray[np.float32]:
-        K, n, q = embeddings.shape
-        joined = embeddings.transpose(1, 0, 2).reshape(n, K * q) / np.sqrt(K)
-        return np.asarray(joined, dtype=np.float32)
-
-    def kernel(self, X: Any, Z: Any = None) -> NDArray[np.float64]:
-        """Return the learnt kernel between the rows of X and of Z (X if None), (n, m)."""
-        if self.machine is not None:
-            inputs = self.inputs(X)
-            return self.machine.kernel(inputs, inputs if Z is None else self.inputs(Z))
-        left = self.transform(X).astype(np.float64)
-        right = left if Z is None else self.transform(Z).astype(np.float64)
-        return left @ right.T
-
     def outlier_score(self, X: Any) -> NDArray[np.float64]:
         """Return how strange each row is, averaged over the members; larger is stranger."""
         if self.machine is not None:
-            inputs = self.inputs(X)
-            with _threads_of(self.machine):
-                return self.machine.outlier_score(inputs)
+            return super().outlier_score(X)
         return self._mean("outlier_score", self.head_inputs(self.inputs(X)))
-
-    def column_importances(self) -> dict[str, float]:
-        """Return what share of the function goes with each column of the table.
-
-        Kernels know it. A transformer of the user's own has no columns but those that it makes.
-        """
-        assert self.machine is not None
-        return self.by_column(self.machine.column_importances)
-
-    def by_column(self, shares: NDArray[np.float64]) -> dict[str, float]:
-        """Add up what belongs to inputs, (d,), by the columns of the table they come from."""
-        if not hasattr(self.encoder, "origins"):
-            return {f"x{j}": float(share) for j, share in enumerate(shares)}
-        sums = dict.fromkeys(self.encoder.column_names, 0.0)
-        for name, share in zip(self.encoder.origins, shares, strict=True):
-            sums[name] += float(share)
-        return sums
-
-    def inputs(self, X: Any) -> NDArray[np.float32]:
-        """Return the matrix that the networks get of a table, (n, d)."""
-        return as_inputs(self.encoder.transform(X), self.encoder, X)
 
     def head_inputs(self, inputs: NDArray[np.float32]) -> NDArray[Any]:
         """Return what the heads look at, (K, n, q)."""
@@ -433,12 +470,10 @@ class FittedModel:
 
         Networks, encoder and heads must be ours: those of the user's own have no state.
         """
-        networks: Any = self.networks
         return {
             "classes": self.classes,
             "prior": self.prior,
-            "encoder": {"kind": type(self.encoder).__name__, "state": self.encoder.to_state()},
-            "networks": {"kind": type(networks).__name__, **networks.to_state()},
+            **self.encoder_and_networks(),
             "heads": [head.to_state() for head in self.heads],
             "reads_outputs": self.reads_outputs,
             **({} if self.pool is None else {"pool": self.pool}),
@@ -454,14 +489,7 @@ class FittedModel:
             If a part is missing or impossible, or parts do not fit together: a stranger may have
             written the state.
         """
-        described = state_part(state, "networks", dict)
-        kind = described.get("kind", Ensemble.__name__)  # the only one when none was written
-        networks = NETWORKS[check_option(kind, "the networks", NETWORKS)].from_state(described)
-        described = state_part(state, "encoder", dict)
-        kind = check_option(described.get("kind"), "the preprocessing", ENCODERS)
-        encoder = ENCODERS[kind].from_state(state_part(described, "state", dict))
-        fits = encoder.width == networks.n_inputs
-        require(fits, "the preprocessing does not fit the first layer")
+        encoder, networks = encoder_and_networks_of(state)
         classes = state_part(state, "classes", np.ndarray)
         C = classes.size
         require(classes.shape == (C,), "the classes are no list")

@@ -1,4 +1,4 @@
-"""Model files: a fitted classifier as a safetensors file, safe to load whoever wrote it.
+"""Model files: a fitted estimator as a safetensors file, safe to load whoever wrote it.
 
 Arrays are tensors; everything else is one JSON text in the metadata, behind the SHA-256 of itself
 and of all tensors. The digest finds accidents; what a stranger has crafted is held by the format,
@@ -22,9 +22,12 @@ from safetensors.numpy import save as as_safetensors
 from cocoloss._checks import require
 from cocoloss._late import LateNames
 from cocoloss.estimators.model import ENCODERS, NETWORKS, FittedModel, History
+from cocoloss.estimators.regression import FittedRegression
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
 from cocoloss.heads.fitted import KINDS as HEAD_KINDS
+
+Model = FittedModel | FittedRegression
 
 VERSION = 3  # of what a state means; raise it when an older reader would misread a file
 KEY = "cocoloss"  # one key of the metadata, since safetensors writes several in any order
@@ -41,6 +44,7 @@ CLASSIFIERS = (
     "DotRegressionClassifier",
     "CrossEntropyClassifier",
 )
+ESTIMATORS = (*CLASSIFIERS, "CoCoRegressor")
 # Classes of arguments: they are made anew from arguments of their own.
 PARTS = LateNames(
     {
@@ -52,18 +56,18 @@ PARTS = LateNames(
 )
 
 
-def load_model(path: str | os.PathLike[str]) -> FittedModel:
+def load_model(path: str | os.PathLike[str]) -> Model:
     """Read a model file for its predictions alone: without scikit-learn, scipy and torch.
 
-    They are those of the classifier that :func:`load` gives, to the last bit; files are refused as
+    They are those of the estimator that :func:`load` gives, to the last bit; files are refused as
     there, by a :class:`CoCoError`.
     """
-    model: FittedModel = _read(path)
+    model: Model = _read(path)
     return model
 
 
 def load(path: str | os.PathLike[str], kind: type | None = None) -> Any:
-    """Read a classifier that its ``save`` wrote, of a class that is expected or of any.
+    """Read an estimator that its ``save`` wrote, of a class that is expected or of any.
 
     Nothing in the file is run, and predicting needs no torch.
 
@@ -73,39 +77,39 @@ def load(path: str | os.PathLike[str], kind: type | None = None) -> Any:
         If there is no such file, or it is of another kind, altered, cut short or from a later
         version.
     """
-    classifier = _read(path, _classifier)
-    if kind is not None and not isinstance(classifier, kind):
-        found = type(classifier).__name__
+    estimator = _read(path, _estimator)
+    if kind is not None and not isinstance(estimator, kind):
+        found = type(estimator).__name__
         raise CoCoError(f"{path} holds a {found}, not a {kind.__name__}; use {found}.load")
-    return classifier
+    return estimator
 
 
-def save(classifier: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted classifier to a file, whole or not at all; see its ``save``."""
+def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to a file, whole or not at all; see its ``save``."""
     import cocoloss  # noqa: PLC0415 - for its version
-    from cocoloss.estimators import classifiers  # noqa: PLC0415 - scikit-learn
+    from cocoloss import estimators  # noqa: PLC0415 - scikit-learn
 
-    name = type(classifier).__name__
-    if name not in CLASSIFIERS or getattr(classifiers, name) is not type(classifier):
+    name = type(estimator).__name__
+    if name not in ESTIMATORS or getattr(estimators, name) is not type(estimator):
         raise CoCoError(
-            f"{name} is a class of your own; a model file holds {', '.join(CLASSIFIERS)} only"
+            f"{name} is a class of your own; a model file holds {', '.join(ESTIMATORS)} only"
         )
-    _check_own_parts(classifier.model_)
+    _check_own_parts(estimator.model_)
     state = {
         "classifier": name,
-        "arguments": _arguments(classifier),
-        "model": classifier.model_.to_state(),
-        "history": dict(vars(classifier.history_)),
-        "output": getattr(classifier, "_sklearn_output_config", {}).get("transform"),
+        "arguments": _arguments(estimator),
+        "model": estimator.model_.to_state(),
+        "history": dict(vars(estimator.history_)),
+        "output": getattr(estimator, "_sklearn_output_config", {}).get("transform"),
     }
     write_state(path, state, writer=f"cocoloss {cocoloss.__version__}")
 
 
-def _check_own_parts(model: FittedModel) -> None:
+def _check_own_parts(model: Model) -> None:
     """Refuse what only pickle could hold, and say what to do instead."""
     from cocoloss.heads import HEADS  # noqa: PLC0415 - scikit-learn
 
-    networks, encoder, head = type(model.networks), type(model.encoder), type(model.heads[0])
+    networks, encoder = type(model.networks), type(model.encoder)
     require(
         networks in NETWORKS.values(),
         "a model file cannot hold a torch module; save its weights with torch.save, or describe "
@@ -116,6 +120,9 @@ def _check_own_parts(model: FittedModel) -> None:
         f"a model file cannot hold the preprocessing {encoder.__name__}; use preprocess='auto' or "
         f"None and transform the table before",
     )
+    if isinstance(model, FittedRegression):
+        return
+    head = type(model.heads[0])
     require(
         head in HEAD_KINDS.values(),
         f"a model file cannot hold the head {head.__name__}; use one of {', '.join(HEADS)}",
@@ -147,36 +154,41 @@ def _plain(value: Any) -> Any:
 
 def _read(
     path: str | os.PathLike[str],
-    make: Callable[[FittedModel, Mapping[str, Any]], Any] = lambda model, _: model,
+    make: Callable[[Any, Mapping[str, Any]], Any] = lambda model, _: model,
 ) -> Any:
     """Return what is made of the model in a file, after it has predicted once."""
     state = read_state(path)
     try:
-        model = FittedModel.from_state(state["model"])
+        of_numbers = state["model"].get("task") == FittedRegression.task
+        model: Model = (FittedRegression if of_numbers else FittedModel).from_state(state["model"])
         model.try_out()
         return make(model, state)
     except (Exception, RecursionError) as error:  # the parts of a crafted file may say anything
         raise CoCoError(f"{path} is not a usable model file: {_brief(error)}") from error
 
 
-def _classifier(model: FittedModel, state: Mapping[str, Any]) -> Any:
-    """Return the classifier that a state describes."""
-    from cocoloss.columns import make_preprocessor  # noqa: PLC0415 - scikit-learn
-    from cocoloss.estimators import classifiers  # noqa: PLC0415
+def _estimator(model: Model, state: Mapping[str, Any]) -> Any:
+    """Return the estimator that a state describes."""
+    from cocoloss import estimators  # noqa: PLC0415 - scikit-learn
+    from cocoloss.columns import make_preprocessor  # noqa: PLC0415
 
-    history = History.from_state(state["history"], len(model.heads), len(model.classes))
-    name = state["classifier"]
-    if name not in CLASSIFIERS:
-        raise CoCoError(f"a classifier of a class that no file holds: {name!r:.60}")
+    name, of_numbers = state["classifier"], isinstance(model, FittedRegression)
+    if name not in ESTIMATORS or of_numbers == (name in CLASSIFIERS):
+        raise CoCoError(f"an estimator of a class that no file holds: {name!r:.60}")
     arguments = {key: _made(value) for key, value in state["arguments"].items()}
-    classifier = getattr(classifiers, name)(**arguments)
-    preprocessor = make_preprocessor(classifier.preprocess, name)
+    estimator = getattr(estimators, name)(**arguments)
+    preprocessor = make_preprocessor(estimator.preprocess, name)
     preprocessor.encoder_ = model.encoder
-    heads = [_as_classifier(head, classifier.head, model.prior) for head in model.heads]
-    classifier.keep(model, history, preprocessor, heads)
+    if isinstance(model, FittedRegression):
+        history = History.from_state(state["history"], 1, 1)
+        estimator.keep(model, history, preprocessor)
+    else:
+        history = History.from_state(state["history"], len(model.heads), len(model.classes))
+        heads = [_as_classifier(head, estimator.head, model.prior) for head in model.heads]
+        estimator.keep(model, history, preprocessor, heads)
     if state["output"] is not None:
-        classifier.set_output(transform=state["output"])
-    return classifier
+        estimator.set_output(transform=state["output"])
+    return estimator
 
 
 def _made(value: Any) -> Any:

@@ -17,7 +17,7 @@ from sklearn.utils import assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, column_or_1d
 
-from cocoloss._checks import check_weights
+from cocoloss._checks import as_array, check_weights
 from cocoloss.columns.column_kinds import (
     BOOLEAN,
     DATE,
@@ -129,18 +129,75 @@ def read_target(
         check_classification_targets(y)
     except ValueError as error:
         raise error if isinstance(error, CoCoError) else CoCoError(str(error)) from error
+    return y, row_weights(X, y, sample_weight, "class")
+
+
+def row_weights(X: Any, y: NDArray[Any], sample_weight: Any, target: str) -> NDArray[np.float64]:
+    """Return a weight for each row of X, or say why there is none; ``target`` is what y holds."""
     n = _num_samples(X)
     if n == 0:
         raise CoCoError("X has no rows (0 sample(s)), and a minimum of 1 is required")
     if n != len(y):
-        raise CoCoError(f"X has {n} rows, but y has {len(y)}; give one class per row")
+        raise CoCoError(f"X has {n} rows, but y has {len(y)}; give one {target} per row")
     weights = check_weights(sample_weight, n)
     if not weights.any():
         raise CoCoError("every sample_weight is zero; give a positive one to the rows that count")
     # Up to 2**53, weights that are whole numbers are numbers of rows. Beyond, floats know no more
     # than ratios, which a power of two keeps to the last bit, and sums could overflow.
     exponent = int(np.frexp(weights.max())[1])  # the largest weight is below 2**exponent
-    return y, np.ldexp(weights, min(0, MOST_BITS - exponent))
+    return np.asarray(np.ldexp(weights, min(0, MOST_BITS - exponent)))
+
+
+def read_numbers(
+    X: Any, y: Any, sample_weight: Any, reader: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the number of each row of X, (n,), or its numbers, (n, t), and its weight.
+
+    Examples
+    --------
+    >>> y, weights = read_numbers(np.zeros((2, 1)), [3, 4], None, "CoCoRegressor")
+    >>> y.tolist(), weights.tolist()
+    ([3.0, 4.0], [1.0, 1.0])
+    """
+    if y is None:
+        raise CoCoError(f"{reader} requires y to be passed, but the target y is None")
+    array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(as_array(y))
+    if array.dtype.kind == "c":
+        raise CoCoError("Complex data not supported: y must hold real numbers")
+    if array.dtype.kind in "mM":
+        raise CoCoError(f"y must hold numbers, not {array.dtype}; make numbers of it, such as days")
+    if array.dtype == object and pd.isna(array).any():  # pandas' own gap is no float
+        array = np.where(pd.isna(array), np.nan, array)
+    try:
+        numbers = array.astype(np.float64)
+    except (TypeError, ValueError):
+        odd = next(value for value in array.ravel().tolist() if not _is_numeric(value))
+        raise CoCoError(
+            f"y must hold numbers for {reader}, but has {odd!r:.80}; for classes use "
+            f"CoCoClassifier, for ordered levels CoCoOrdinalClassifier"
+        ) from None
+    if numbers.ndim not in (1, 2) or 0 in numbers.shape[1:]:
+        raise CoCoError(
+            f"y must have shape (n_samples,) or (n_samples, n_targets), but has {array.shape}"
+        )
+    weights = row_weights(X, numbers, sample_weight, "number")
+    finite = np.isfinite(numbers.reshape(len(numbers), -1))
+    bad: NDArray[np.bool_] = np.asarray(~finite.all(axis=1), dtype=bool)
+    if bad.any():
+        first = int(bad.argmax())
+        raise CoCoError(
+            f"y contains NaN or infinity: row {first} has {numbers[first].tolist()}, and "
+            f"{int(bad.sum())} of {len(bad)} rows have no finite number; drop these rows"
+        )
+    return numbers, weights
+
+
+def _is_numeric(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _of_one_kind(y: NDArray[Any]) -> NDArray[Any]:

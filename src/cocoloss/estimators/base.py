@@ -1,0 +1,125 @@
+"""What every estimator has, whatever its target: embeddings, a kernel, importances, a file.
+
+It reads the fitted model, and knows neither classes nor numbers nor how anything is learnt.
+"""
+
+import os
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+
+def part_of(whole: str, name: str) -> Any:
+    """Return a property that is a part of a fitted attribute, and missing before there is one."""
+    return property(lambda self: getattr(getattr(self, whole), name))
+
+
+class TableEstimator(TransformerMixin, BaseEstimator):
+    """An estimator whose ``model_`` embeds the rows of a table."""
+
+    preprocess: Any
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Return the embedding of each row.
+
+        The embeddings of the members stand side by side, scaled so that inner products are the
+        mean of theirs: ``transform(X) @ transform(Z).T`` is :meth:`kernel` of networks.
+        """
+        embedding: NDArray[np.float32] = self._fitted_model().transform(X)
+        return embedding
+
+    def kernel(self, X: Any, Z: Any = None) -> NDArray[np.float64]:
+        """Return the learnt kernel between the rows of X and of Z (X if None)."""
+        values: NDArray[np.float64] = self._fitted_model().kernel(X, Z)
+        return values
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002
+        """Return a name for each column of :meth:`transform`."""
+        prefix, width = type(self).__name__.lower(), self._fitted_model().n_outputs
+        return np.asarray([f"{prefix}{i}" for i in range(width)], dtype=object)
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """How much the function goes with each column of the table, (d,); they sum to one."""
+        model = self._fitted_model()
+        if model.machine is None:
+            raise AttributeError(
+                "feature_importances_ is what kernels have learnt; fit with solver='kernel'"
+            )
+        return np.array(list(model.column_importances().values()))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to a file such as ``model.coco``, whole or not at all.
+
+        The file holds the weights and what the preprocessing has learnt, no pickle, and no rows
+        but those of kernels, preprocessed, unless ``landmarks`` is "kmeans".
+        Callbacks are left out, and so are a ``random_state`` that is a generator and requests of
+        scikit-learn's metadata routing; arguments that are series or frames become arrays.
+
+        Raises
+        ------
+        CoCoError
+            If the place cannot be written to, or if the estimator has a network, a preprocessing
+            or a head of the user's own, which only pickle could hold.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from sklearn.datasets import load_iris
+        >>> from cocoloss import CoCoClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> classifier = CoCoClassifier(max_iter=5, random_state=0).fit(X, y)
+        >>> with TemporaryDirectory() as folder:
+        ...     classifier.save(Path(folder) / "iris.coco")
+        ...     loaded = CoCoClassifier.load(Path(folder) / "iris.coco")
+        >>> bool((loaded.predict_proba(X) == classifier.predict_proba(X)).all())
+        True
+        """
+        from cocoloss.estimators.model_file import save  # noqa: PLC0415 - seldom needed
+
+        check_is_fitted(self)
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read an estimator that :meth:`save` wrote; nothing in the file is run.
+
+        Raises
+        ------
+        CoCoError
+            If there is no such file, or it is of another kind, altered, cut short, from a later
+            version, or holds an estimator of another class.
+        """
+        from cocoloss.estimators.model_file import load  # noqa: PLC0415 - seldom needed
+
+        model: Self = load(path, cls)
+        return model
+
+    def _fitted_model(self) -> Any:
+        if not hasattr(self, "model_"):  # asked first, since scikit-learn asks for all its tags
+            check_is_fitted(self)
+        return self.model_
+
+    # What scikit-learn calls parts of the model and of the preprocessing.
+    n_features_in_ = part_of("preprocessor_", "n_features_in_")
+    feature_names_in_ = part_of("preprocessor_", "feature_names_in_")
+
+    @property
+    def _n_features_out(self) -> int:
+        width: int = self._fitted_model().n_outputs
+        return width
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        automatic = isinstance(self.preprocess, str)
+        tags.input_tags.allow_nan = automatic
+        tags.input_tags.categorical = automatic
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags

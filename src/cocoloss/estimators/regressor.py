@@ -1,0 +1,154 @@
+"""The regressor, as scikit-learn wants it: numbers as target points, by the same solvers.
+
+The work is done elsewhere: the closed form in :mod:`cocoloss.kernels.numbers`, a prediction by the
+fitted model.
+"""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from cocoloss._checks import RandomState
+from cocoloss.columns.frames import is_in_blocks
+from cocoloss.estimators.base import TableEstimator, part_of
+from cocoloss.estimators.model import History
+from cocoloss.estimators.regression import FittedRegression
+from cocoloss.exceptions import CoCoError
+
+if TYPE_CHECKING:
+    from cocoloss.estimators.fit_numbers import LeftOutNumbers
+
+
+@dataclass(eq=False, repr=False)
+class CoCoRegressor(RegressorMixin, TableEstimator):
+    r"""A regressor that takes any table: numbers as target points, in closed form.
+
+    What :class:`CoCoClassifier` does for classes, for numbers: the conditional mean of the
+    standardised target is found by kernels whose metric is learnt from the data, chosen by
+    leave-one-out; large tables go by landmarks, and by trees of leaves for what is local. Skewed
+    numbers are raised to a power if that predicts them better, which is undone without bias.
+
+    Parameters
+    ----------
+    solver : {"auto", "kernel"}, default="auto"
+        "kernel" is the closed form, and what "auto" takes.
+    landmarks : {"rows", "kmeans"}, default="rows"
+        What kernels keep of the table: "rows" are training rows, all of a small table; "kmeans" are
+        means of clusters of at least three rows.
+    preprocess : "auto", None or transformer, default="auto"
+        "auto" takes tables of any kind; None takes finite numbers as they are. A transformer of
+        your own gets the rows as often as they weigh, and the numbers.
+    time_limit : float, optional
+        Seconds that a fit may take; a warning says what was left out to keep to it.
+    verbose : bool, default=False
+        Whether to say what is tried and how good it is.
+    random_state : int, numpy generator or None
+        Seed of everything that is drawn.
+
+    Attributes
+    ----------
+    loo_prediction_ : array of shape (n,) or (n, t)
+        Numbers of the rows of ``fit``, each by fits without it: ``loo_score_`` is their R^2.
+    feature_importances_ : array of shape (d,)
+        How much the function goes with each column; they sum to one.
+    n_features_in_, feature_names_in_
+        What ``fit`` has seen.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from cocoloss import CoCoRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> regressor = CoCoRegressor(random_state=0).fit(X, y)
+    >>> regressor.loo_score_ > 0.4
+    True
+    >>> low, high = regressor.predict_interval(X, coverage=0.9).T
+    >>> bool(np.mean((low <= y) & (y <= high)) > 0.85)
+    True
+    """
+
+    _: KW_ONLY
+    solver: str = "auto"
+    landmarks: str = "rows"
+    preprocess: Any = "auto"
+    time_limit: float | None = None
+    verbose: bool = False
+    random_state: RandomState = None
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the preprocessing, the kernels and the intervals.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n, d)
+            Numbers, categories, dates, booleans, with gaps.
+        y : array of shape (n,) or (n, t)
+            Numbers, without gaps.
+        sample_weight : array of shape (n,), optional
+            How often each row counts, as for :class:`CoCoClassifier`: 2 is exactly the row twice.
+        """
+        from cocoloss.estimators.fit_numbers import fit_numbers  # noqa: PLC0415 - scipy's solvers
+
+        if is_in_blocks(X, y):
+            raise CoCoError(
+                f"{type(self).__name__} takes tables in memory; draw a sample of the rows, such as "
+                f"100,000 of them"
+            )
+        fit_numbers(self, X, y, sample_weight)
+        return self
+
+    def keep(
+        self,
+        model: FittedRegression,
+        history: History,
+        preprocessor: Any,
+        loo: "LeftOutNumbers | None" = None,
+    ) -> None:
+        """Become fitted."""
+        self.model_ = model
+        self.history_ = history
+        self.preprocessor_ = preprocessor
+        self.loo_ = loo
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the expected number of each row, of the shape that y had.
+
+        With ``return_std`` also the standard deviation of the truth around it.
+        """
+        model = self._fitted_model()
+        return (model.predict(X), model.deviation(X)) if return_std else model.predict(X)
+
+    def predict_quantiles(
+        self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)
+    ) -> NDArray[np.float64]:
+        """Return numbers that the truth is below with these probabilities, (n, quantiles[, t])."""
+        return self._fitted_model().predict_quantiles(X, quantiles)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
+        """Return the ends of intervals that hold the truth so often, (n, 2[, t]).
+
+        They come from residuals of rows that were left out, and are wide where these were large, or
+        where no row of the fit is near.
+        """
+        return self._fitted_model().predict_interval(X, coverage)
+
+    def outlier_score(self, X: Any) -> NDArray[np.float64]:
+        """Return how strange each row is; larger is stranger."""
+        return self._fitted_model().outlier_score(X)
+
+    def _fitted_model(self) -> FittedRegression:
+        model: FittedRegression = super()._fitted_model()
+        return model
+
+    loo_prediction_ = part_of("loo_", "prediction")
+    loo_score_ = part_of("loo_", "score")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags

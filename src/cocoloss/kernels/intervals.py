@@ -1,0 +1,185 @@
+"""Numbers read off an embedding: on the scale of the table, and how far the truth may be.
+
+Values alone, in numpy: what fits them is :mod:`cocoloss.kernels.numbers`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cocoloss._checks import require, state_array, state_part
+from cocoloss.heads.fitted import blocks
+from cocoloss.kernels.machine import KernelMachine
+
+GRID = (np.arange(50) + 0.5) / 50  # levels of quantiles that means and deviations are taken over
+FARTHEST = 2.0  # standard deviations beyond the targets of the fit that a power is undone for
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """How numbers of the table, (n, t), become target points of mean 0 and variance 1, and back.
+
+    A power that is not 1 is that of Yeo and Johnson, before the rest: it makes skewed numbers even.
+    """
+
+    unit: NDArray[np.float64]  # (t,), positive: numbers are divided by it before the power
+    powers: NDArray[np.float64]  # (t,)
+    center: NDArray[np.float64]  # (t,)
+    scale: NDArray[np.float64]  # (t,), positive
+    ends: NDArray[np.float64]  # (2, t), the smallest and the largest target point
+
+    def points(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return numbers as target points."""
+        columns = zip((y / self.unit).T, self.powers.tolist(), strict=True)
+        raised = np.stack([_power(column, power) for column, power in columns], axis=1)
+        return np.asarray((raised - self.center) / self.scale)
+
+    def numbers(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what target points (..., t) are as numbers.
+
+        Undoing a power makes much of little, so that points far outside those of the fit are taken
+        to its ends.
+        """
+        low, high = self.ends
+        limited = np.clip(z, low - FARTHEST, high + FARTHEST)
+        z = np.where(self.powers == 1, z, limited) * self.scale + self.center
+        roots = [_root(z[..., j], power) for j, power in enumerate(self.powers.tolist())]
+        return np.asarray(np.stack(roots, axis=-1) * self.unit)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the value as a dict of arrays."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
+        center = state_array(state, "center", np.float64, (None,))
+        t = len(center)
+        unit, scale = (
+            state_array(state, name, np.float64, (t,), positive=True) for name in ("unit", "scale")
+        )
+        powers = state_array(state, "powers", np.float64, (t,))
+        return cls(unit, powers, center, scale, state_array(state, "ends", np.float64, (2, t)))
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How far the truth is from a prediction, in target points.
+
+    Residuals of rows that were left out, divided by their usual size there, which a kernel machine
+    tells, are taken to be alike everywhere. Beyond the rows of the fit the size grows to that of
+    the targets themselves, as the deviation of a Gaussian process does.
+    """
+
+    machine: KernelMachine  # log of the usual size, less its mean: of t columns
+    log_size: NDArray[np.float64]  # (t,), that mean
+    near: float  # the kernel of a row to the nearest other one; only in one of twenty it is less
+    levels: NDArray[np.float64]  # (l,), increasing
+    residuals: NDArray[np.float64]  # (l, t), the quantiles of relative residuals at these levels
+
+    def size(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the usual size of residuals at rows, (n, t)."""
+        usual = np.exp(self.machine(X) + self.log_size)
+        unknown = 1 - np.minimum(1, nearest(self.machine, X) / self.near) ** 2
+        return np.asarray(np.sqrt(np.square(usual) + unknown[:, None]))
+
+    def quantile(self, level: float) -> NDArray[np.float64]:
+        """Return what share ``level`` of the relative residuals are below, (t,)."""
+        return np.array([np.interp(level, self.levels, each) for each in self.residuals.T])
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the value as nested dicts of numbers and arrays."""
+        return dict(vars(self)) | {"machine": self.machine.to_state()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
+        machine = KernelMachine.from_state(state_part(state, "machine", dict))
+        near = state_part(state, "near", float)
+        require(0 < near < np.inf, "its nearest kernel is none")
+        levels = state_array(state, "levels", np.float64, (None,))
+        residuals = state_array(state, "residuals", np.float64, (len(levels), machine.width))
+        increase = (np.diff(levels) > 0).all() and (np.diff(residuals, axis=0) >= 0).all()
+        require(len(levels) and increase, "its residuals do not increase")
+        size = state_array(state, "log_size", np.float64, (machine.width,))
+        return cls(machine, size, near, levels, residuals)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberReadout:
+    """Reads numbers off target points that were predicted for rows."""
+
+    response: Response
+    spread: Spread
+
+    @property
+    def n_targets(self) -> int:
+        """Numbers of a row, t."""
+        return len(self.response.center)
+
+    def mean(self, z: NDArray[np.float64], X: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the expected numbers, (n, t): a power is undone for all that may be true."""
+        if (self.response.powers == 1).all():
+            return self.response.numbers(z)
+        return np.asarray(self._possible(z, X).mean(axis=0))
+
+    def deviation(self, z: NDArray[np.float64], X: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the standard deviation of the numbers, (n, t)."""
+        return np.asarray(self._possible(z, X).std(axis=0))
+
+    def quantiles(
+        self, z: NDArray[np.float64], X: NDArray[np.float32], levels: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return quantiles of the numbers, (levels, n, t)."""
+        size = self.spread.size(X)
+        steps = (self.spread.quantile(level) * size for level in levels.tolist())
+        return np.stack([self.response.numbers(z + step) for step in steps])
+
+    def _possible(self, z: NDArray[np.float64], X: NDArray[np.float32]) -> NDArray[np.float64]:
+        return self.quantiles(z, X, GRID)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the value as nested dicts."""
+        return {"response": self.response.to_state(), "spread": self.spread.to_state()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
+        response = Response.from_state(state_part(state, "response", dict))
+        spread = Spread.from_state(state_part(state, "spread", dict))
+        fits = len(response.center) == len(spread.log_size)
+        require(fits, "its intervals are not those of its numbers")
+        return cls(response, spread)
+
+
+def nearest(machine: KernelMachine, X: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the kernel of each row to the nearest row of a machine, (n,)."""
+    near = np.empty(len(X))
+    for part in blocks(len(X), len(machine.rows)):
+        near[part] = machine.kernel(X[part], machine.rows).max(axis=1)
+    return near
+
+
+def _power(y: NDArray[np.float64], power: float) -> NDArray[np.float64]:
+    """Return Yeo and Johnson's power of numbers."""
+    if power == 1:
+        return y
+    up, down = np.log1p(np.maximum(y, 0)), np.log1p(np.maximum(-y, 0))
+    up = up if power == 0 else np.expm1(power * up) / power
+    down = down if power == 2 else np.expm1((2 - power) * down) / (2 - power)
+    return np.asarray(up - down)
+
+
+def _root(z: NDArray[np.float64], power: float) -> NDArray[np.float64]:
+    """Undo :func:`_power`."""
+    if power == 1:
+        return z
+    tiny = np.finfo(np.float64).tiny  # beyond the range of the power there is its end
+    up, down = np.maximum(z, 0), np.maximum(-z, 0)
+    up = up if power == 0 else np.log(np.maximum(1 + power * up, tiny)) / power
+    rest = 2 - power
+    down = down if rest == 0 else np.log(np.maximum(1 + rest * down, tiny)) / rest
+    return np.asarray(np.expm1(up) - np.expm1(down))

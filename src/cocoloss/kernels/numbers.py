@@ -1,0 +1,332 @@
+"""Numbers in closed form: standardised numbers as target points, squared error as the judge.
+
+    rows and numbers ->  ``merge``  distinct rows, and the pairs of a row and its numbers
+                     ->  closed_form.py: a function, and honest predictions of all rows
+                     ->  ``NumberReadout``: back to the scale of the table, and how far off
+
+Knows matrices and numbers, no tables and no estimators; needs no torch.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import skew, yeojohnson_normmax
+
+from cocoloss.kernels.closed_form import N_FOLDS, Problem, Solved, deal, fit_rows, pairs_of
+from cocoloss.kernels.exact import RidgePath, Solution, solve
+from cocoloss.kernels.intervals import NumberReadout, Response, Spread
+from cocoloss.kernels.machine import KernelMachine
+from cocoloss.kernels.search import Recipe, Search, find_recipe
+from cocoloss.pace import Pace
+
+SEARCH = Search(
+    grid=(
+        ("rbf", 0.25),
+        ("rbf", 1.0),
+        ("laplace", 0.05),
+        ("laplace", 0.3),
+        ("laplace-l1", 0.7),
+        ("laplace-l1", 3.0),
+    ),
+    ridges=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
+    first_ridge=3,
+    rounds=3,
+    close=(1.2, 0.0),
+    loss="squared error",
+)
+# Whether a power of the numbers is easier to predict, a few kernels tell.
+GLANCE = replace(SEARCH, grid=(("rbf", 1.0), ("laplace", 0.05)), rounds=1, close=(1.0, 0.0))
+GLANCED = 600  # rows for that
+SKEWED = 1.0  # skewness from which on a power is tried
+WORTH_A_POWER = 0.97  # of the squared error
+SIZED = 1000  # rows that tell how large residuals are
+SIZE_RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+LEAST_RESIDUAL = 0.05  # of the median: smaller ones are as good as this
+USUALLY_NEARER = 0.05  # share of rows that may be farther from all others
+MOST_LEVELS = 999  # of the quantiles that are kept
+
+
+@dataclass(frozen=True, eq=False)
+class NumberRows:
+    """Distinct rows, and the pairs of a row and its numbers that occur."""
+
+    X: NDArray[np.float32]  # (u, d)
+    row: NDArray[np.intp]  # (p,), of each pair
+    targets: NDArray[np.float64]  # (p, t), target points
+    mass: NDArray[np.float64]  # (p,)
+
+    @property
+    def copies(self) -> NDArray[np.int64]:
+        """How many rows a pair is, to be left out one by one, (p,)."""
+        return np.asarray(np.maximum(1, np.rint(self.mass)), dtype=np.int64)
+
+    @property
+    def unit(self) -> NDArray[np.float64]:
+        """What one copy of each pair weighs in the fit, (p,)."""
+        return np.asarray(self.mass / self.copies)
+
+    def problem(self, mass: NDArray[np.float64] | None = None) -> Problem:
+        """Return the rows that weigh anything, their mean target points, and what they weigh."""
+        mass = self.mass if mass is None else mass
+        weights = np.bincount(self.row, mass, minlength=len(self.X))
+        sums = [np.bincount(self.row, mass * z, minlength=len(self.X)) for z in self.targets.T]
+        rows = np.flatnonzero(weights > 0)
+        targets = np.stack(sums, axis=1)[rows] / weights[rows, None]
+        return rows, targets, np.asarray(weights[rows], dtype=np.float64)
+
+    def of(self, chosen: NDArray[np.intp]) -> "NumberRows":
+        """Return some of the rows, weighed as they are here."""
+        kept, row = pairs_of(self.row, chosen, len(self.X))
+        return NumberRows(self.X[chosen], row, self.targets[kept], self.mass[kept])
+
+    def spread(self, n: int, generator: np.random.Generator) -> NDArray[np.intp]:
+        """Draw at most n of the rows."""
+        if len(self.X) <= n:
+            return np.arange(len(self.X))
+        return np.sort(generator.choice(len(self.X), n, replace=False))
+
+    def folds(self, generator: np.random.Generator) -> NDArray[np.float64]:
+        """Return what part of each pair is in each fold: copies go to folds in turn."""
+        shares = np.zeros((len(self.row), N_FOLDS))
+        parts = np.minimum(self.copies, N_FOLDS)
+        part, fold, share = deal(generator.permutation(len(self.row)), parts, self.mass)
+        shares[part, fold] = share
+        return shares
+
+    def criterion(self, shares: NDArray[np.float64]) -> "SquaredError":  # noqa: ARG002
+        """Return the squared error of rows that are left out."""
+        return SquaredError(self)
+
+
+class SquaredError:
+    """Mean squared error of pairs that are left out, one copy at a time; 1 is that of the mean."""
+
+    def __init__(self, rows: NumberRows) -> None:
+        self.rows = rows
+        self.weights = rows.mass / rows.mass.sum() / rows.targets.shape[1]
+
+    def left_out(self, solution: Solution) -> NDArray[np.float64]:
+        """Return what a function is at each pair when one copy of it is left out, (p, t)."""
+        rows = self.rows
+        return solution.without(rows.row, rows.targets, rows.unit).astype(np.float64)
+
+    def __call__(self, solution: Solution) -> float:
+        """Return the error of a solution; infinite where it is none."""
+        missed = self.rows.targets - self.left_out(solution)
+        error = float(self.weights @ np.square(missed).sum(axis=1))
+        return error if np.isfinite(error) else np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """What a fit in closed form leaves."""
+
+    machine: KernelMachine
+    readout: NumberReadout
+    recipe: Recipe
+    honest: NDArray[np.float64]  # (n, t), the numbers of each given row by a fit without it
+    criterion: SquaredError  # by which the recipe was found, with the rows that found it
+
+
+def fit_numbers(
+    inputs: NDArray[np.float32],
+    y: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    seed: int,
+    *,
+    means: bool = False,
+    pace: Pace | None = None,
+) -> Numbers:
+    """Fit kernels to rows with numbers.
+
+    Parameters
+    ----------
+    inputs : array of shape (n, d)
+        What the preprocessing makes of the table.
+    y : array of shape (n, t)
+        Numbers.
+    weights : array of shape (n,)
+        How often each row counts, positive.
+    seed : int
+        What the folds follow from.
+    means : bool
+        Whether the function is to hold means of rows rather than rows.
+    pace : Pace, optional
+        How long it may take.
+    """
+    pace = pace or Pace()
+    generator = np.random.default_rng([seed, 5])
+    X, row, y, mass, pair = merge(inputs, y, weights)
+    response = _response(X, row, y, mass, generator)
+    rows = NumberRows(X, row, response.points(y), mass)
+    solved, chosen = fit_rows(rows, SEARCH, generator, pace, means=means)
+    used = rows if chosen is None else rows.of(chosen)
+    honest, known = _honest(solved, used)
+    spread = _spread(solved.machine, used, used.targets - honest, known, generator)
+    readout = NumberReadout(response, spread)
+    if chosen is not None:  # the fit has not seen the other rows: what it says of them is honest
+        seen, honest = honest, solved.machine(X)[row]
+        honest[np.isin(row, chosen)] = seen
+    numbers = readout.mean(honest, X[row])
+    return Numbers(solved.machine, readout, solved.recipe, numbers[pair], solved.criterion)
+
+
+def merge(
+    inputs: NDArray[np.float32], y: NDArray[np.float64], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.float32], NDArray[np.intp], Any, Any, NDArray[np.intp]]:
+    """Return distinct rows; of each pair its row, numbers and mass; and the pair of each row."""
+    X, of_row = np.unique(inputs, axis=0, return_inverse=True)
+    keys, pair = np.unique(np.column_stack([of_row.ravel(), y]), axis=0, return_inverse=True)
+    pair = pair.ravel()
+    mass = np.bincount(pair, weights)
+    return X, keys[:, 0].astype(np.intp), keys[:, 1:], mass, pair
+
+
+def _response(
+    X: NDArray[np.float32],
+    row: NDArray[np.intp],
+    y: NDArray[np.float64],
+    mass: NDArray[np.float64],
+    generator: np.random.Generator,
+) -> Response:
+    """Return how numbers become target points: as they are, or skewed ones by a power.
+
+    A power is taken if it predicts the numbers themselves better, by leave-one-out.
+    """
+    ones = np.ones(y.shape[1])
+    plain = _standardised(y, mass, ones, ones)
+    skewness = np.nan_to_num(skew(plain.points(y), axis=0))
+    if not (np.abs(skewness) > SKEWED).any():
+        return plain
+    unit, powers = ones.copy(), ones.copy()
+    for j in np.flatnonzero(np.abs(skewness) > SKEWED):
+        unit[j] = plain.scale[j]
+        powers[j] = yeojohnson_normmax(y[:, j] / unit[j])
+    raised = _standardised(y, mass, unit, powers)
+    if not np.isfinite(raised.points(y)).all() or not (raised.scale > 0).all():
+        return plain
+    chosen = NumberRows(X, row, y, mass).spread(GLANCED, generator)
+    errors = []
+    for response in (plain, raised):
+        rows = NumberRows(X, row, response.points(y), mass).of(chosen)
+        numbers = NumberRows(X, row, y, mass).of(chosen).targets
+        _, targets, weights = rows.problem()
+        criterion = SquaredError(rows)
+        best: list[NDArray[np.float64]] = []
+
+        def judge(
+            solution: Solution, criterion: SquaredError = criterion, best: Any = best
+        ) -> float:
+            loss = criterion(solution)
+            if not best or loss < best[0]:
+                best[:] = [loss, criterion.left_out(solution)]
+            return loss
+
+        find_recipe(rows.X, targets, weights, judge, GLANCE)
+        predicted = _smeared(response, best[1], rows.targets)
+        missed = (numbers - predicted) / plain.scale
+        errors.append(float(rows.mass @ np.square(missed).sum(axis=1)))
+    return raised if errors[1] < WORTH_A_POWER * errors[0] else plain
+
+
+def _smeared(
+    response: Response, z: NDArray[np.float64], truth: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return expected numbers, given predicted points and what residuals they have."""
+    residuals = np.quantile(truth - z, (np.arange(20) + 0.5) / 20, axis=0)
+    return np.asarray(np.mean([response.numbers(z + r) for r in residuals], axis=0))
+
+
+def _standardised(
+    y: NDArray[np.float64],
+    mass: NDArray[np.float64],
+    unit: NDArray[np.float64],
+    powers: NDArray[np.float64],
+) -> Response:
+    t = y.shape[1]
+    raised = Response(unit, powers, np.zeros(t), np.ones(t), np.zeros((2, t))).points(y)
+    center = np.average(raised, axis=0, weights=mass)
+    scale = np.sqrt(np.average(np.square(raised - center), axis=0, weights=mass))
+    scale[~(scale > 1e-12 * np.abs(raised).max(axis=0))] = 1.0  # a constant
+    z = (raised - center) / scale
+    return Response(unit, powers, center, scale, np.stack([z.min(axis=0), z.max(axis=0)]))
+
+
+def _honest(solved: Solved, rows: NumberRows) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return what fits without them say of the pairs, (p, t), and whether there is such a fit.
+
+    Fits to four fifths of the rows are a little worse than the fit, and leave-one-out is a little
+    better, since the metric has seen the row: the truth is between, and so is their mean.
+    """
+    shares = solved.shares.sum(axis=1)
+    known = shares > 0
+    crossed = np.einsum("pf,pft->pt", solved.shares, solved.embeddings)
+    crossed /= np.where(known, shares, 1)[:, None]
+    if solved.shares.shape[1] == 1 or not known.all():  # of landmarks it is leave-one-out already
+        return crossed, known
+    _, targets, weights = rows.problem()
+    left_out = np.zeros(crossed.shape)
+    members = solved.recipe.members
+    for kernel, setting in zip(solved.machine.kernels, members, strict=True):
+        solution = solve(kernel(rows.X), targets, weights, setting.ridge)
+        left_out += solution.without(rows.row, rows.targets, rows.unit) / len(members)
+    return (crossed + left_out) / 2, known
+
+
+def _spread(
+    machine: KernelMachine,
+    rows: NumberRows,
+    missed: NDArray[np.float64],
+    known: NDArray[np.bool_],
+    generator: np.random.Generator,
+) -> Spread:
+    """Learn how large residuals of rows are that were left out, and how they are distributed."""
+    if not known.any():  # one row: nothing is known of it without it
+        missed, known = rows.targets, np.ones(len(missed), dtype=bool)
+    floor = LEAST_RESIDUAL * np.median(np.abs(missed[known]), axis=0) + 1e-9
+    sizes = np.log(np.maximum(np.abs(missed), floor))
+    center = np.average(sizes[known], axis=0, weights=rows.mass[known])
+    kernel = machine.kernels[0]
+    chosen = rows.spread(SIZED, generator)
+    sample = replace(rows, targets=sizes - center).of(chosen)
+    kept, targets, weights = sample.problem()
+    K = kernel(sample.X[kept])
+    path = RidgePath.of(K.astype(np.float64), targets, weights)
+    best, alpha, left_out = np.inf, np.zeros(targets.shape), np.zeros(targets.shape)
+    error = float(weights @ np.square(targets).sum(axis=1))
+    for ridge in SIZE_RIDGES:
+        solution = path.solution(ridge)
+        without = solution.leave_one_out(targets, weights)
+        loss = float(weights @ np.square(targets - without).sum(axis=1))
+        if loss < min(best, error):  # else residuals are alike everywhere
+            best, alpha, left_out = loss, solution.alpha, without
+    sizes_of = KernelMachine(sample.X[kept], (kernel,), alpha[None].astype(np.float64))
+    # Residuals are divided by what is said of their size without them.
+    size = sizes_of(rows.X)
+    size[chosen[kept]] = left_out
+    relative = missed[known] / np.exp(size[rows.row[known]] + center)
+    np.fill_diagonal(K, 0)
+    near = np.quantile(K.max(axis=1), USUALLY_NEARER) if len(K) > 1 else 1.0
+    levels, residuals = _quantiles(relative, rows.mass[known])
+    return Spread(sizes_of, center, float(max(near, 1e-6)), levels, residuals)
+
+
+def _quantiles(
+    values: NDArray[np.float64], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return levels, and the quantiles of each column there: value i of n is at i / (n + 1).
+
+    So a new value is between two quantiles as often as their levels say, be n ever so small.
+    """
+    n = len(values)
+    levels = np.arange(1, n + 1) / (n + 1)
+    if n > MOST_LEVELS:
+        levels = np.arange(1, MOST_LEVELS + 1) / (MOST_LEVELS + 1)
+    columns = []
+    for column in values.T:
+        order = np.argsort(column)
+        place = np.cumsum(weights[order]) / (weights.sum() * (1 + 1 / n))
+        columns.append(np.interp(levels, place, column[order]))
+    return levels, np.stack(columns, axis=1)
