@@ -15,39 +15,46 @@ from cocoloss.heads.fitted import blocks
 from cocoloss.kernels.machine import KernelMachine
 
 GRID = (np.arange(50) + 0.5) / 50  # levels of quantiles that means and deviations are taken over
-FARTHEST = 2.0  # standard deviations beyond the targets of the fit that a power is undone for
+LARGEST = 700.0  # exponent that float64 holds
+LEAST = -1 + np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, eq=False)
 class Response:
     """How numbers of the table, (n, t), become target points of mean 0 and variance 1, and back.
 
-    A power that is not 1 is that of Yeo and Johnson, before the rest: it makes skewed numbers even.
+    With u = (y - origin) / unit, a power below 1 makes ((1 + u)^power - 1) / power of skewed
+    numbers, and the logarithm if it is 0 (Box and Cox); a power of 1 leaves u as it is.
     """
 
-    unit: NDArray[np.float64]  # (t,), positive: numbers are divided by it before the power
-    powers: NDArray[np.float64]  # (t,)
+    origin: NDArray[np.float64]  # (t,)
+    unit: NDArray[np.float64]  # (t,), negative where the long tail is that of small numbers
+    powers: NDArray[np.float64]  # (t,), from 0 to 1
     center: NDArray[np.float64]  # (t,)
     scale: NDArray[np.float64]  # (t,), positive
-    ends: NDArray[np.float64]  # (2, t), the smallest and the largest target point
+    ends: NDArray[np.float64]  # (2, t), between which numbers lie that a power is undone for
 
     def points(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return numbers as target points."""
-        columns = zip((y / self.unit).T, self.powers.tolist(), strict=True)
+        columns = zip(((y - self.origin) / self.unit).T, self.powers.tolist(), strict=True)
         raised = np.stack([_power(column, power) for column, power in columns], axis=1)
+        raised *= np.sign(self.unit)  # the larger, the larger
         return np.asarray((raised - self.center) / self.scale)
+
+    def log_slopes(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log of how fast target points grow with the numbers, (n, t)."""
+        u = np.where(self.powers == 1, 0, (y - self.origin) / self.unit)
+        return np.asarray((self.powers - 1) * np.log1p(u) - np.log(np.abs(self.unit) * self.scale))
 
     def numbers(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what target points (..., t) are as numbers.
 
-        Undoing a power makes much of little, so that points far outside those of the fit are taken
-        to its ends.
+        Undoing a power makes much of little, and of some points nothing: hence the ends.
         """
-        low, high = self.ends
-        limited = np.clip(z, low - FARTHEST, high + FARTHEST)
-        z = np.where(self.powers == 1, z, limited) * self.scale + self.center
+        z = (z * self.scale + self.center) * np.sign(self.unit)
         roots = [_root(z[..., j], power) for j, power in enumerate(self.powers.tolist())]
-        return np.asarray(np.stack(roots, axis=-1) * self.unit)
+        numbers = np.stack(roots, axis=-1) * self.unit + self.origin
+        return np.where(self.powers == 1, numbers, np.clip(numbers, *self.ends))
 
     def to_state(self) -> dict[str, Any]:
         """Return the value as a dict of arrays."""
@@ -56,13 +63,15 @@ class Response:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
-        center = state_array(state, "center", np.float64, (None,))
-        t = len(center)
-        unit, scale = (
-            state_array(state, name, np.float64, (t,), positive=True) for name in ("unit", "scale")
+        t = len(state_array(state, "origin", np.float64, (None,)))
+        names = ("origin", "unit", "powers", "center", "scale")
+        origin, unit, powers, center, scale = (
+            state_array(state, name, np.float64, (t,)) for name in names
         )
-        powers = state_array(state, "powers", np.float64, (t,))
-        return cls(unit, powers, center, scale, state_array(state, "ends", np.float64, (2, t)))
+        possible = (unit != 0).all() and (scale > 0).all() and ((powers >= 0) & (powers <= 1)).all()
+        require(possible, "its numbers have no possible scale")
+        ends = state_array(state, "ends", np.float64, (2, t))
+        return cls(origin, unit, powers, center, scale, ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,23 +172,17 @@ def nearest(machine: KernelMachine, X: NDArray[np.float32]) -> NDArray[np.float6
     return near
 
 
-def _power(y: NDArray[np.float64], power: float) -> NDArray[np.float64]:
-    """Return Yeo and Johnson's power of numbers."""
+def _power(u: NDArray[np.float64], power: float) -> NDArray[np.float64]:
+    """Return Box and Cox's power of 1 + u, for u above -1."""
     if power == 1:
-        return y
-    up, down = np.log1p(np.maximum(y, 0)), np.log1p(np.maximum(-y, 0))
-    up = up if power == 0 else np.expm1(power * up) / power
-    down = down if power == 2 else np.expm1((2 - power) * down) / (2 - power)
-    return np.asarray(up - down)
+        return u
+    log = np.log1p(u)
+    return np.asarray(log if power == 0 else np.expm1(power * log) / power)
 
 
 def _root(z: NDArray[np.float64], power: float) -> NDArray[np.float64]:
-    """Undo :func:`_power`."""
+    """Undo :func:`_power`; below its range is its end."""
     if power == 1:
         return z
-    tiny = np.finfo(np.float64).tiny  # beyond the range of the power there is its end
-    up, down = np.maximum(z, 0), np.maximum(-z, 0)
-    up = up if power == 0 else np.log(np.maximum(1 + power * up, tiny)) / power
-    rest = 2 - power
-    down = down if rest == 0 else np.log(np.maximum(1 + rest * down, tiny)) / rest
-    return np.asarray(np.expm1(up) - np.expm1(down))
+    log = z if power == 0 else np.log1p(np.maximum(power * z, LEAST)) / power
+    return np.asarray(np.expm1(np.minimum(log, LARGEST)))

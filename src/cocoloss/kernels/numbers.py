@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import skew, yeojohnson_normmax
+from scipy.stats import boxcox_normmax, skew
 
 from cocoloss.kernels.closed_form import N_FOLDS, Problem, Solved, deal, fit_rows, pairs_of
 from cocoloss.kernels.exact import RidgePath, Solution, solve
@@ -37,10 +37,12 @@ SEARCH = Search(
     loss="squared error",
 )
 # Whether a power of the numbers is easier to predict, a few kernels tell.
-GLANCE = replace(SEARCH, grid=(("rbf", 1.0), ("laplace", 0.05)), rounds=1, close=(1.0, 0.0))
+GLANCE = replace(SEARCH, rounds=1, close=(1.0, 0.0))
 GLANCED = 600  # rows for that
 SKEWED = 1.0  # skewness from which on a power is tried
-WORTH_A_POWER = 0.97  # of the squared error
+UNIT = 0.1  # quantile of the distances from the end without a tail, which is as good as zero there
+WORTH_A_POWER = 0.5  # nats of a row
+LEVELS = (np.arange(20) + 0.5) / 20  # of residuals, over which numbers are expected
 SIZED = 1000  # rows that tell how large residuals are
 SIZE_RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 LEAST_RESIDUAL = 0.05  # of the median: smaller ones are as good as this
@@ -193,65 +195,80 @@ def _response(
 ) -> Response:
     """Return how numbers become target points: as they are, or skewed ones by a power.
 
-    A power is taken if it predicts the numbers themselves better, by leave-one-out.
+    A power is taken if rows that are left out are far more likely by it, and nearer on average.
+    Their squared errors would be the natural judge, but hang on a few rows in the tail.
     """
-    ones = np.ones(y.shape[1])
-    plain = _standardised(y, mass, ones, ones)
-    skewness = np.nan_to_num(skew(plain.points(y), axis=0))
-    if not (np.abs(skewness) > SKEWED).any():
+    plain = _standardised(y, mass, [(0.0, 1.0, 1.0)] * y.shape[1])
+    raised = _standardised(y, mass, [_power_of(column) for column in y.T])
+    if (raised.powers == 1).all():
         return plain
-    unit, powers = ones.copy(), ones.copy()
-    for j in np.flatnonzero(np.abs(skewness) > SKEWED):
-        unit[j] = plain.scale[j]
-        powers[j] = yeojohnson_normmax(y[:, j] / unit[j])
-    raised = _standardised(y, mass, unit, powers)
-    if not np.isfinite(raised.points(y)).all() or not (raised.scale > 0).all():
-        return plain
-    chosen = NumberRows(X, row, y, mass).spread(GLANCED, generator)
-    errors = []
-    for response in (plain, raised):
-        rows = NumberRows(X, row, response.points(y), mass).of(chosen)
-        numbers = NumberRows(X, row, y, mass).of(chosen).targets
-        _, targets, weights = rows.problem()
-        criterion = SquaredError(rows)
-        best: list[NDArray[np.float64]] = []
-
-        def judge(
-            solution: Solution, criterion: SquaredError = criterion, best: Any = best
-        ) -> float:
-            loss = criterion(solution)
-            if not best or loss < best[0]:
-                best[:] = [loss, criterion.left_out(solution)]
-            return loss
-
-        find_recipe(rows.X, targets, weights, judge, GLANCE)
-        predicted = _smeared(response, best[1], rows.targets)
-        missed = (numbers - predicted) / plain.scale
-        errors.append(float(rows.mass @ np.square(missed).sum(axis=1)))
-    return raised if errors[1] < WORTH_A_POWER * errors[0] else plain
+    rows = NumberRows(X, row, y, mass)
+    rows = rows.of(rows.spread(GLANCED, generator))
+    (surprise, error), (surprise_raised, error_raised) = (
+        _glance(rows, response, plain.scale) for response in (plain, raised)
+    )
+    better = surprise_raised < surprise - WORTH_A_POWER and error_raised < error
+    return raised if better else plain
 
 
-def _smeared(
-    response: Response, z: NDArray[np.float64], truth: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return expected numbers, given predicted points and what residuals they have."""
-    residuals = np.quantile(truth - z, (np.arange(20) + 0.5) / 20, axis=0)
-    return np.asarray(np.mean([response.numbers(z + r) for r in residuals], axis=0))
+def _glance(
+    rows: NumberRows, response: Response, scale: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Return how surprising numbers are that are left out, per row, and the mean absolute error.
+
+    A response is judged by the best of a few kernels; the surprise is minus the log likelihood of
+    Gaussian residuals, on the scale of the numbers.
+    """
+    y = rows.targets
+    rows = replace(rows, targets=response.points(y))
+    _, targets, weights = rows.problem()
+    criterion = SquaredError(rows)
+    best: tuple[float, NDArray[np.float64]] = np.inf, np.zeros(y.shape)
+
+    def judge(solution: Solution) -> float:
+        nonlocal best
+        loss = criterion(solution)
+        if loss < best[0]:
+            best = loss, criterion.left_out(solution)
+        return loss
+
+    find_recipe(rows.X, targets, weights, judge, GLANCE)
+    z, share = best[1], rows.mass / rows.mass.sum()
+    variance = share @ np.square(rows.targets - z)
+    tiny = np.finfo(np.float64).tiny
+    surprise = 0.5 * np.log(np.maximum(variance, tiny)) - share @ response.log_slopes(y)
+    residuals = np.quantile(rows.targets - z, LEVELS, axis=0)
+    expected = np.mean([response.numbers(z + each) for each in residuals], axis=0)
+    error = share @ np.abs((y - expected) / scale)
+    return float(surprise.mean()), float(error.mean())
+
+
+def _power_of(y: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Return origin, unit and power that make skewed numbers even; those that leave others."""
+    spread = float(np.std(y))
+    tail = float(skew(y)) if spread > 0 else 0.0
+    if not abs(tail) > SKEWED:
+        return 0.0, 1.0, 1.0
+    origin, sign = (float(y.min()), 1.0) if tail > 0 else (float(y.max()), -1.0)
+    beyond = sign * (y - origin)
+    unit = float(np.quantile(beyond[beyond > 0], UNIT))
+    power = float(boxcox_normmax(1 + beyond / unit, method="mle"))
+    return origin, sign * unit, min(max(power, 0.0), 1.0)
 
 
 def _standardised(
-    y: NDArray[np.float64],
-    mass: NDArray[np.float64],
-    unit: NDArray[np.float64],
-    powers: NDArray[np.float64],
+    y: NDArray[np.float64], mass: NDArray[np.float64], powers: list[tuple[float, float, float]]
 ) -> Response:
+    """Return the response of origins, units and powers, with mean 0 and variance 1."""
+    origin, unit, power = np.array(powers).T
     t = y.shape[1]
-    raised = Response(unit, powers, np.zeros(t), np.ones(t), np.zeros((2, t))).points(y)
+    raised = Response(origin, unit, power, np.zeros(t), np.ones(t), np.zeros((2, t))).points(y)
     center = np.average(raised, axis=0, weights=mass)
     scale = np.sqrt(np.average(np.square(raised - center), axis=0, weights=mass))
     scale[~(scale > 1e-12 * np.abs(raised).max(axis=0))] = 1.0  # a constant
-    z = (raised - center) / scale
-    return Response(unit, powers, center, scale, np.stack([z.min(axis=0), z.max(axis=0)]))
+    low, high = y.min(axis=0), y.max(axis=0)
+    ends = np.stack([low - (high - low), high + (high - low)])  # twice as far as any number was
+    return Response(origin, unit, power, center, scale, ends)
 
 
 def _honest(solved: Solved, rows: NumberRows) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
