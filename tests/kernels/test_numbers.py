@@ -1,5 +1,7 @@
 """Numbers in closed form: target points, leave-one-out, powers, and intervals that hold."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,14 +14,25 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.kernels.exact import solve
 from cocoloss.kernels.intervals import NumberReadout, Response, Spread
 from cocoloss.kernels.kernel import Kernel
-from cocoloss.kernels.numbers import NumberRows, SquaredError, _quantiles, fit_numbers, merge
+from cocoloss.kernels.numbers import (
+    NumberRows,
+    SquaredError,
+    _quantiles,
+    merge,
+    pose,
+    solve_numbers,
+)
 
 
 def fitted(X, y, weights=None, **how):
     y = np.asarray(y, dtype=float)
     weights = np.ones(len(y)) if weights is None else weights
     with threads_for(0):
-        return fit_numbers(X.astype(np.float32), y.reshape(len(y), -1), weights, 0, **how)
+        problem = pose(X.astype(np.float32), y.reshape(len(y), -1), weights, 0)
+        solved = solve_numbers(problem, 0, **how)
+        readout = problem.readout(solved.machine.kernels[0], solved.honest, solved.known, 0)
+        honest = problem.numbers(readout, solved.honest)
+        return SimpleNamespace(machine=solved.machine, readout=readout, honest=honest)
 
 
 def some_rows(n=30, d=2, t=1, seed=0):

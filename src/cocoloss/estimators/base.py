@@ -104,9 +104,15 @@ class TableEstimator(TransformerMixin, BaseEstimator):
             check_is_fitted(self)
         return self.model_
 
-    # What scikit-learn calls parts of the model and of the preprocessing.
+    # What scikit-learn and the documentation call parts of what a fit leaves.
     n_features_in_ = part_of("preprocessor_", "n_features_in_")
     feature_names_in_ = part_of("preprocessor_", "feature_names_in_")
+    loss_curves_ = part_of("history_", "loss_curves")
+    loss_curve_ = property(lambda self: self.loss_curves_[0])
+    loss_ = property(lambda self: self.loss_curve_[-1])
+    n_iter_ = property(lambda self: max(len(curve) for curve in self.loss_curves_))
+    best_epochs_ = part_of("history_", "best_epochs")
+    loo_score_ = part_of("loo_", "score")  # missing where nothing was left out
 
     @property
     def _n_features_out(self) -> int:

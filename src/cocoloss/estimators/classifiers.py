@@ -274,13 +274,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
     # What scikit-learn and the documentation call the parts of the model and its history.
     classes_ = part_of("model_", "classes")
     class_prior_ = part_of("model_", "prior")
-    loss_curves_ = part_of("history_", "loss_curves")
-    loss_curve_ = property(lambda self: self.loss_curves_[0])
-    loss_ = property(lambda self: self.loss_curve_[-1])
-    n_iter_ = property(lambda self: max(len(curve) for curve in self.loss_curves_))
-    best_epochs_ = part_of("history_", "best_epochs")
     loo_proba_ = part_of("loo_", "proba")  # missing where nothing was left out
-    loo_score_ = part_of("loo_", "score")
     parameters_ = property(lambda self: self.model_.networks.parameters)
     layer_sizes_ = property(lambda self: self.model_.networks.layer_sizes)
     modules_ = property(lambda self: getattr(self.model_.networks, "modules", None))

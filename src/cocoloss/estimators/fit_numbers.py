@@ -1,6 +1,7 @@
 """A fit of numbers, step by step: from a table to a fitted regression.
 
-table ->  rows ``read_number_rows``  ->  kernels, in kernels/numbers.py  ->  FittedRegression
+table ->  rows ``read_number_rows``  ->  a problem, and its solution in kernels/numbers.py
+->  and by networks, in number_networks.py  ->  FittedRegression
 """
 
 from typing import Any, NamedTuple
@@ -8,27 +9,37 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 from sklearn.metrics import r2_score
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from cocoloss._checks import check_option
+from cocoloss._checks import check_integer, check_option
 from cocoloss.estimators.fit import (
+    FEWEST_EPOCHS,
     LANDMARKS,
     as_table,
     check_possible,
     new_seed,
     read_inputs,
+    solver_of,
     unchanged_on_failure,
 )
-from cocoloss.estimators.model import WORTH_A_THREAD, History, threads_for
+from cocoloss.estimators.model import (
+    WORTH_A_THREAD,
+    History,
+    Together,
+    machine_in,
+    threads_for,
+)
 from cocoloss.estimators.regression import FittedRegression
 from cocoloss.estimators.targets import make_copies, read_numbers
-from cocoloss.kernels import numbers
-from cocoloss.kernels.closed_form import THREADED
+from cocoloss.kernels.closed_form import MOST_EXACT, THREADED
+from cocoloss.kernels.kernel import Kernel
+from cocoloss.kernels.numbers import NumberProblem, plain_kernel, pose, solve_numbers
 from cocoloss.pace import Pace
 
-SOLVERS = ("auto", "kernel")
+ROWS_A_SECOND = 150_000  # that one network is trained on; to foresee how long it takes
 
 
 class LeftOutNumbers(NamedTuple):
@@ -50,11 +61,25 @@ class NumberTable(NamedTuple):
     one_column: bool  # whether y was a column
 
 
+class Solved(NamedTuple):
+    """What a solver leaves: what embeds rows, how that becomes target points, and its history."""
+
+    networks: Any
+    mixing: NDArray[np.float64]  # (K, t, t)
+    kernel: Kernel  # that says which rows are alike
+    honest: NDArray[np.float64]  # (p, t)
+    known: NDArray[np.bool_]  # (p,)
+    loss_curves: list[list[float]]
+    best_epochs: NDArray[np.int64]
+
+
 def fit_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> None:
-    """Fit a regressor in closed form, by kernels."""
-    check_option(estimator.solver, "solver", SOLVERS)
+    """Fit a regressor: by kernels in closed form, by networks, or by both."""
+    solver = solver_of(estimator)
     check_option(estimator.landmarks, "landmarks", LANDMARKS)
-    check_possible(estimator, "time_limit")
+    for name in ("time_limit", "learning_rate_init", "weight_decay"):
+        check_possible(estimator, name)
+    check_integer(estimator.n_members, "n_members", minimum=1)
     pace = Pace(estimator.time_limit, verbose=estimator.verbose)
     with unchanged_on_failure(estimator):
         rows = read_number_rows(estimator, X, y, sample_weight)
@@ -62,25 +87,80 @@ def fit_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> No
         pace.say(f"{n} rows, {d} columns of numbers")
         seed = new_seed(estimator)
         with threads_for(WORTH_A_THREAD if n >= THREADED else 0):
-            found = numbers.fit_numbers(
-                rows.inputs,
-                rows.y,
-                rows.weights,
-                seed,
-                means=estimator.landmarks == "kmeans",
-                pace=pace,
-            )
+            problem = pose(rows.inputs, rows.y, rows.weights, seed)
+            if solver == "network":
+                solved = _by_networks(estimator, problem, seed, pace)
+            else:
+                solved = _by_kernels(estimator, problem, seed, pace)
+            many = len(problem.rows.X) > MOST_EXACT
+            if solver == "both" or (solver == "auto" and many and _has_time(n, estimator, pace)):
+                solved = _by_both(solved, _by_networks(estimator, problem, seed, pace), problem)
+            machine = machine_in(solved.networks)
+            held = machine.rows if machine and estimator.landmarks == "kmeans" else None
+            readout = problem.readout(solved.kernel, solved.honest, solved.known, seed, held)
         encoder = getattr(rows.preprocessor, "encoder_", rows.preprocessor)
-        t = rows.y.shape[1]
+        bias = np.zeros(rows.y.shape[1])
         model = FittedRegression(
-            encoder, found.machine, np.eye(t)[None], np.zeros(t), found.readout, rows.one_column
+            encoder, solved.networks, solved.mixing, bias, readout, rows.one_column
         )
-        losses = [setting.loss for setting in found.recipe.members]
-        history = History([losses], np.zeros(1, np.int64), seed, rows.weights.sum(keepdims=True))
-        loo = _left_out(rows, found.honest, model)
+        masses = rows.weights.sum(keepdims=True)
+        history = History(solved.loss_curves, solved.best_epochs, seed, masses)
+        loo = _left_out(rows, problem.numbers(readout, solved.honest), model)
         pace.say(f"of the rows, each left out, R2 is {loo.score:.3f}")
         pace.end()
         estimator.keep(model, history, rows.preprocessor, loo)
+
+
+def _has_time(n_rows: int, estimator: Any, pace: Pace) -> bool:
+    seconds = FEWEST_EPOCHS * n_rows * estimator.n_members / ROWS_A_SECOND
+    return pace.has(seconds, "networks beside the kernels")
+
+
+def _by_kernels(estimator: Any, problem: NumberProblem, seed: int, pace: Pace) -> Solved:
+    found = solve_numbers(problem, seed, means=estimator.landmarks == "kmeans", pace=pace)
+    losses = [[setting.loss for setting in found.recipe.members]]
+    mixing = np.eye(found.machine.width)[None]
+    kernel = found.machine.kernels[0]
+    never = np.zeros(1, np.int64)
+    return Solved(found.machine, mixing, kernel, found.honest, found.known, losses, never)
+
+
+def _by_networks(estimator: Any, problem: NumberProblem, seed: int, pace: Pace) -> Solved:
+    from cocoloss.estimators.number_networks import train_networks  # noqa: PLC0415 - torch
+
+    rows = problem.rows
+    inputs = rows.X[rows.row]
+    pace.say(f"{estimator.n_members} networks")
+    seconds = None if pace.limit is None else max(pace.left, 0.1)
+    found = train_networks(estimator, inputs, rows.targets, rows.mass, seed, seconds)
+    K, t = found.ensemble.n_networks, rows.targets.shape[1]
+    mixing = np.tile(np.eye(t) / K, (K, 1, 1))
+    known = np.ones(len(inputs), dtype=bool)
+    return Solved(
+        found.ensemble,
+        mixing,
+        plain_kernel(rows.X),
+        found.honest,
+        known,
+        found.loss_curves,
+        found.best_epochs,
+    )
+
+
+def _by_both(kernels: Solved, networks: Solved, problem: NumberProblem) -> Solved:
+    """Add what kernels and networks say, weighted as pairs find best that neither has seen."""
+    roots = np.sqrt(problem.rows.mass)[:, None]
+    each = [(roots * solved.honest).ravel() for solved in (kernels, networks)]
+    a, b = nnls(np.stack(each, axis=1), (roots * problem.rows.targets).ravel())[0]
+    return Solved(
+        Together(kernels.networks, networks.networks),
+        np.concatenate([a * kernels.mixing, b * networks.mixing]),
+        kernels.kernel,
+        a * kernels.honest + b * networks.honest,
+        kernels.known,
+        [*kernels.loss_curves, *networks.loss_curves],
+        np.r_[kernels.best_epochs, networks.best_epochs],
+    )
 
 
 def read_number_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> NumberTable:

@@ -130,7 +130,8 @@ def train_jobs(
     seeds = [seed for job in jobs for seed in job.seeds]
     generators = [np.random.default_rng(seed) for seed in seeds]
 
-    with _threads(design, len(seeds)), ExitStack() as stack:
+    n_rows = len(seeds) * design.schedule.batch_size
+    with one_thread_unless(design.layer_sizes, n_rows), ExitStack() as stack:
         network = _make_network(design, jobs, data, seeds, generators)
         held_out = rows("held_out")
         validate = None
@@ -217,11 +218,10 @@ def _joined(parts: Sequence[NDArray[Any] | None], jobs: Sequence[Job]) -> Tensor
 _one_thread = OneThread(torch.get_num_threads, torch.set_num_threads, per_thread=True)
 
 
-def _threads(design: Design, n_models: int) -> AbstractContextManager[None]:
-    """Use one thread for small steps: a second one costs more than it gives."""
-    work = sum(a * b for a, b in pairwise(design.layer_sizes))
-    small = n_models * design.schedule.batch_size * work < WORTH_A_THREAD
-    return _one_thread.held() if small else nullcontext()
+def one_thread_unless(layer_sizes: Sequence[int], n_rows: int) -> AbstractContextManager[None]:
+    """Use one thread, unless steps of so many rows are large: a second one costs more else."""
+    work = sum(a * b for a, b in pairwise(layer_sizes))
+    return _one_thread.held() if n_rows * work < WORTH_A_THREAD else nullcontext()
 
 
 def _progress_bar(job: Job) -> ProgressBar:

@@ -180,7 +180,7 @@ def _estimator(model: Model, state: Mapping[str, Any]) -> Any:
     preprocessor = make_preprocessor(estimator.preprocess, name)
     preprocessor.encoder_ = model.encoder
     if isinstance(model, FittedRegression):
-        history = History.from_state(state["history"], 1, 1)
+        history = History.from_state(state["history"], model.networks.n_networks, 1)
         estimator.keep(model, history, preprocessor)
     else:
         history = History.from_state(state["history"], len(model.heads), len(model.classes))

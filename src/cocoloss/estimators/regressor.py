@@ -34,14 +34,21 @@ class CoCoRegressor(RegressorMixin, TableEstimator):
 
     Parameters
     ----------
-    solver : {"auto", "kernel"}, default="auto"
-        "kernel" is the closed form, and what "auto" takes.
+    hidden_layer_sizes : sequence of int, default=(128, 128)
+        Of networks: units of each hidden layer.
+    solver : {"auto", "kernel", "network", "both"}, default="auto"
+        "kernel" is the closed form. "network" trains ``n_members`` networks onto the target points;
+        each holds out a part of the rows, and stops by it. "both" adds what both say, weighted as
+        rows find best that neither has seen. "auto" is "network" if an argument of networks, such
+        as ``max_iter``, is given, else "kernel", and "both" from 1,800 rows on.
     landmarks : {"rows", "kmeans"}, default="rows"
         What kernels keep of the table: "rows" are training rows, all of a small table; "kmeans" are
         means of clusters of at least three rows.
     preprocess : "auto", None or transformer, default="auto"
         "auto" takes tables of any kind; None takes finite numbers as they are. A transformer of
         your own gets the rows as often as they weigh, and the numbers.
+    max_iter, batch_size, learning_rate_init, weight_decay, n_members, device
+        Of networks, as for :class:`CoCoClassifier`.
     time_limit : float, optional
         Seconds that a fit may take; a warning says what was left out to keep to it.
     verbose : bool, default=False
@@ -71,13 +78,25 @@ class CoCoRegressor(RegressorMixin, TableEstimator):
     True
     """
 
+    hidden_layer_sizes: Sequence[int] = (128, 128)
     _: KW_ONLY
     solver: str = "auto"
     landmarks: str = "rows"
     preprocess: Any = "auto"
+    max_iter: int | str = "auto"
+    batch_size: int | str = "auto"
+    learning_rate_init: float | str = "auto"
+    weight_decay: float = 1e-2
+    n_members: int = 6
+    device: str = "cpu"
     time_limit: float | None = None
     verbose: bool = False
     random_state: RandomState = None
+
+    # What the classifiers have as arguments, too.
+    early_stopping = True
+    module = None
+    learning_rate = activation = n_iter_no_change = "auto"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the preprocessing, the kernels and the intervals.
@@ -145,7 +164,6 @@ class CoCoRegressor(RegressorMixin, TableEstimator):
         return model
 
     loo_prediction_ = part_of("loo_", "prediction")
-    loo_score_ = part_of("loo_", "score")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

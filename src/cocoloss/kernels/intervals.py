@@ -17,6 +17,7 @@ from cocoloss.kernels.machine import KernelMachine
 GRID = (np.arange(50) + 0.5) / 50  # levels of quantiles that means and deviations are taken over
 LARGEST = 700.0  # exponent that float64 holds
 LEAST = -1 + np.finfo(np.float64).eps
+LOG = 1e-9  # powers below are the logarithm, but for rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,12 +178,12 @@ def _power(u: NDArray[np.float64], power: float) -> NDArray[np.float64]:
     if power == 1:
         return u
     log = np.log1p(u)
-    return np.asarray(log if power == 0 else np.expm1(power * log) / power)
+    return np.asarray(log if power < LOG else np.expm1(power * log) / power)
 
 
 def _root(z: NDArray[np.float64], power: float) -> NDArray[np.float64]:
     """Undo :func:`_power`; below its range is its end."""
     if power == 1:
         return z
-    log = z if power == 0 else np.log1p(np.maximum(power * z, LEAST)) / power
+    log = z if power < LOG else np.log1p(np.maximum(power * z, LEAST)) / power
     return np.asarray(np.expm1(np.minimum(log, LARGEST)))

@@ -1,22 +1,24 @@
 """Numbers in closed form: standardised numbers as target points, squared error as the judge.
 
-    rows and numbers ->  ``merge``  distinct rows, and the pairs of a row and its numbers
-                     ->  closed_form.py: a function, and honest predictions of all rows
-                     ->  ``NumberReadout``: back to the scale of the table, and how far off
+    rows and numbers ->  ``pose``  distinct rows, pairs of a row and its numbers, target points
+                     ->  ``solve_numbers``  kernels, and honest predictions of all rows
+                     ->  ``readout``  back to the scale of the table, and how far off
 
 Knows matrices and numbers, no tables and no estimators; needs no torch.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import boxcox_normmax, skew
 
 from cocoloss.kernels.closed_form import N_FOLDS, Problem, Solved, deal, fit_rows, pairs_of
-from cocoloss.kernels.exact import RidgePath, Solution, solve
+from cocoloss.kernels.exact import Solution, solve
 from cocoloss.kernels.intervals import NumberReadout, Response, Spread
+from cocoloss.kernels.kernel import Kernel
+from cocoloss.kernels.landmarks import LandmarkPath, Landmarks, sums_of
 from cocoloss.kernels.machine import KernelMachine
 from cocoloss.kernels.search import Recipe, Search, find_recipe
 from cocoloss.pace import Pace
@@ -43,7 +45,9 @@ SKEWED = 1.0  # skewness from which on a power is tried
 UNIT = 0.1  # quantile of the distances from the end without a tail, which is as good as zero there
 WORTH_A_POWER = 0.5  # nats of a row
 LEVELS = (np.arange(20) + 0.5) / 20  # of residuals, over which numbers are expected
-SIZED = 1000  # rows that tell how large residuals are
+PLAIN_WIDTH = 0.3
+MOST_SIZED, LANDMARKS = 4000, 1000  # rows that tell how large residuals are, and that are held
+ITSELF = 1 - 1e-6  # the kernel of a row and itself, but for rounding
 SIZE_RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 LEAST_RESIDUAL = 0.05  # of the median: smaller ones are as good as this
 USUALLY_NEARER = 0.05  # share of rows that may be farther from all others
@@ -122,26 +126,40 @@ class SquaredError:
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
-    """What a fit in closed form leaves."""
+class NumberProblem:
+    """Rows with numbers, ready to be solved."""
 
-    machine: KernelMachine
-    readout: NumberReadout
-    recipe: Recipe
-    honest: NDArray[np.float64]  # (n, t), the numbers of each given row by a fit without it
-    criterion: SquaredError  # by which the recipe was found, with the rows that found it
+    rows: NumberRows
+    response: Response
+    pair: NDArray[np.intp]  # (n,), the pair of each given row
+
+    def readout(
+        self,
+        kernel: Kernel,
+        honest: NDArray[np.float64],
+        known: NDArray[np.bool_],
+        seed: int,
+        means: NDArray[np.float32] | None = None,
+    ) -> NumberReadout:
+        """Return what reads numbers off target points, by honest predictions of pairs, (p, t).
+
+        ``known`` are the pairs that have one; the kernel says which rows are alike. Where means of
+        rows are given, it holds these and no rows.
+        """
+        missed = self.rows.targets - honest
+        generator = np.random.default_rng([seed, 6])
+        spread = _spread(kernel, self.rows, missed, known, generator, means)
+        return NumberReadout(self.response, spread)
+
+    def numbers(self, readout: NumberReadout, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return expected numbers of each given row, (n, t), of target points of pairs."""
+        return readout.mean(z, self.rows.X[self.rows.row])[self.pair]
 
 
-def fit_numbers(
-    inputs: NDArray[np.float32],
-    y: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    seed: int,
-    *,
-    means: bool = False,
-    pace: Pace | None = None,
-) -> Numbers:
-    """Fit kernels to rows with numbers.
+def pose(
+    inputs: NDArray[np.float32], y: NDArray[np.float64], weights: NDArray[np.float64], seed: int
+) -> NumberProblem:
+    """Merge equal rows, and choose how numbers become target points.
 
     Parameters
     ----------
@@ -152,27 +170,44 @@ def fit_numbers(
     weights : array of shape (n,)
         How often each row counts, positive.
     seed : int
-        What the folds follow from.
-    means : bool
-        Whether the function is to hold means of rows rather than rows.
-    pace : Pace, optional
-        How long it may take.
+        What everything random follows from.
     """
-    pace = pace or Pace()
-    generator = np.random.default_rng([seed, 5])
     X, row, y, mass, pair = merge(inputs, y, weights)
-    response = _response(X, row, y, mass, generator)
-    rows = NumberRows(X, row, response.points(y), mass)
-    solved, chosen = fit_rows(rows, SEARCH, generator, pace, means=means)
-    used = rows if chosen is None else rows.of(chosen)
-    honest, known = _honest(solved, used)
-    spread = _spread(solved.machine, used, used.targets - honest, known, generator)
-    readout = NumberReadout(response, spread)
+    rows = NumberRows(X, row, y, mass)
+    response = _response(rows, np.random.default_rng([seed, 4]))
+    return NumberProblem(replace(rows, targets=response.points(y)), response, pair)
+
+
+class SolvedNumbers(NamedTuple):
+    """What kernels leave."""
+
+    machine: KernelMachine
+    recipe: Recipe
+    criterion: SquaredError  # by which the recipe was found, with the rows that found it
+    honest: NDArray[np.float64]  # (p, t), the target points of pairs by fits without them
+    known: NDArray[np.bool_]  # (p,), whether there is such a fit
+
+
+def solve_numbers(
+    problem: NumberProblem, seed: int, *, means: bool = False, pace: Pace | None = None
+) -> SolvedNumbers:
+    """Fit kernels to rows with numbers; with ``means`` they hold means of rows rather than rows."""
+    rows = problem.rows
+    generator = np.random.default_rng([seed, 5])
+    solved, chosen = fit_rows(rows, SEARCH, generator, pace or Pace(), means=means)
+    honest, known = _honest(solved, rows if chosen is None else rows.of(chosen))
     if chosen is not None:  # the fit has not seen the other rows: what it says of them is honest
-        seen, honest = honest, solved.machine(X)[row]
-        honest[np.isin(row, chosen)] = seen
-    numbers = readout.mean(honest, X[row])
-    return Numbers(solved.machine, readout, solved.recipe, numbers[pair], solved.criterion)
+        seen, honest = honest, solved.machine(rows.X)[rows.row]
+        honest[np.isin(rows.row, chosen)] = seen
+        known = np.ones(len(honest), dtype=bool)
+    return SolvedNumbers(solved.machine, solved.recipe, solved.criterion, honest, known)
+
+
+def plain_kernel(X: NDArray[np.float32]) -> Kernel:
+    """Return a kernel that has learnt nothing, for rows that networks predict."""
+    metric = np.ones(X.shape[1], dtype=np.float32)
+    typical = float(2 * X.var(axis=0, dtype=np.float64).sum())
+    return Kernel("laplace", PLAIN_WIDTH / max(typical, 1e-12), metric)
 
 
 def merge(
@@ -186,26 +221,20 @@ def merge(
     return X, keys[:, 0].astype(np.intp), keys[:, 1:], mass, pair
 
 
-def _response(
-    X: NDArray[np.float32],
-    row: NDArray[np.intp],
-    y: NDArray[np.float64],
-    mass: NDArray[np.float64],
-    generator: np.random.Generator,
-) -> Response:
+def _response(rows: NumberRows, generator: np.random.Generator) -> Response:
     """Return how numbers become target points: as they are, or skewed ones by a power.
 
     A power is taken if rows that are left out are far more likely by it, and nearer on average.
     Their squared errors would be the natural judge, but hang on a few rows in the tail.
     """
+    y, mass = rows.targets, rows.mass
     plain = _standardised(y, mass, [(0.0, 1.0, 1.0)] * y.shape[1])
     raised = _standardised(y, mass, [_power_of(column) for column in y.T])
     if (raised.powers == 1).all():
         return plain
-    rows = NumberRows(X, row, y, mass)
-    rows = rows.of(rows.spread(GLANCED, generator))
+    some = rows.of(rows.spread(GLANCED, generator))
     (surprise, error), (surprise_raised, error_raised) = (
-        _glance(rows, response, plain.scale) for response in (plain, raised)
+        _glance(some, response, plain.scale) for response in (plain, raised)
     )
     better = surprise_raised < surprise - WORTH_A_POWER and error_raised < error
     return raised if better else plain
@@ -293,41 +322,52 @@ def _honest(solved: Solved, rows: NumberRows) -> tuple[NDArray[np.float64], NDAr
 
 
 def _spread(
-    machine: KernelMachine,
+    kernel: Kernel,
     rows: NumberRows,
     missed: NDArray[np.float64],
     known: NDArray[np.bool_],
     generator: np.random.Generator,
+    held: NDArray[np.float32] | None,
 ) -> Spread:
-    """Learn how large residuals of rows are that were left out, and how they are distributed."""
+    """Learn how large residuals of rows are that were left out, and how they are distributed.
+
+    The function of sizes holds some of the rows, unless there are means of rows that it may hold.
+    """
     if not known.any():  # one row: nothing is known of it without it
         missed, known = rows.targets, np.ones(len(missed), dtype=bool)
     floor = LEAST_RESIDUAL * np.median(np.abs(missed[known]), axis=0) + 1e-9
     sizes = np.log(np.maximum(np.abs(missed), floor))
     center = np.average(sizes[known], axis=0, weights=rows.mass[known])
-    kernel = machine.kernels[0]
-    chosen = rows.spread(SIZED, generator)
+    chosen = rows.spread(MOST_SIZED, generator)
     sample = replace(rows, targets=sizes - center).of(chosen)
-    kept, targets, weights = sample.problem()
-    K = kernel(sample.X[kept])
-    path = RidgePath.of(K.astype(np.float64), targets, weights)
-    best, alpha, left_out = np.inf, np.zeros(targets.shape), np.zeros(targets.shape)
-    error = float(weights @ np.square(targets).sum(axis=1))
-    for ridge in SIZE_RIDGES:
-        solution = path.solution(ridge)
+    _, targets, weights = sample.problem()
+    landmarks = sample.X[sample.spread(LANDMARKS, generator)] if held is None else held
+    sums = sums_of([kernel], landmarks, sample.X, targets, weights)[0]
+    path = LandmarkPath.of(Landmarks(kernel, landmarks), sums)
+    alpha, left_out = np.zeros((len(landmarks), targets.shape[1])), np.zeros(targets.shape)
+    least = float(weights @ np.square(targets).sum(axis=1))  # if they are alike everywhere
+    for solution in path.solutions(sample.X, SIZE_RIDGES, np.float64):
         without = solution.leave_one_out(targets, weights)
         loss = float(weights @ np.square(targets - without).sum(axis=1))
-        if loss < min(best, error):  # else residuals are alike everywhere
-            best, alpha, left_out = loss, solution.alpha, without
-    sizes_of = KernelMachine(sample.X[kept], (kernel,), alpha[None].astype(np.float64))
+        if loss < least:
+            least, alpha, left_out = loss, solution.alpha, without
+    machine = KernelMachine(landmarks, (kernel,), alpha[None])
     # Residuals are divided by what is said of their size without them.
-    size = sizes_of(rows.X)
-    size[chosen[kept]] = left_out
+    size = machine(rows.X)
+    size[chosen] = left_out
     relative = missed[known] / np.exp(size[rows.row[known]] + center)
-    np.fill_diagonal(K, 0)
-    near = np.quantile(K.max(axis=1), USUALLY_NEARER) if len(K) > 1 else 1.0
     levels, residuals = _quantiles(relative, rows.mass[known])
-    return Spread(sizes_of, center, float(max(near, 1e-6)), levels, residuals)
+    return Spread(machine, center, _usual_nearness(kernel, sample.X, landmarks), levels, residuals)
+
+
+def _usual_nearness(
+    kernel: Kernel, X: NDArray[np.float32], landmarks: NDArray[np.float32]
+) -> float:
+    """Return the kernel of rows to the nearest landmark but themselves; few rows have less."""
+    K = kernel(X[:LANDMARKS], landmarks)
+    K[K > ITSELF] = 0
+    near = float(np.quantile(K.max(axis=1), USUALLY_NEARER))
+    return near if near > 0 else 1.0
 
 
 def _quantiles(

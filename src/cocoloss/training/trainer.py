@@ -58,7 +58,7 @@ class TrainingData:
     """A table of rows that all models share; each model trains on some of them."""
 
     inputs: Tensor  # (R, d)
-    labels: Tensor  # (R,)
+    labels: Tensor  # (R,), or (R, t) for target points
     weights: Tensor | None  # (R,)
     rows: Sequence[NDArray[np.int64]]  # K arrays: the training rows of each model
     n_classes: int
@@ -356,7 +356,7 @@ def _run_epoch(
         index = order[:, start * batch_size : (start + at_once) * batch_size]
         flat = index.reshape(-1)
         x = data.inputs.index_select(0, flat).view(*index.shape, -1)  # (K, n, d)
-        y = data.labels.index_select(0, flat).view(index.shape)  # (K, n)
+        y = data.labels.index_select(0, flat).view(*index.shape, *data.labels.shape[1:])
         w = None if data.weights is None else data.weights.index_select(0, flat).view(index.shape)
         for first in range(0, index.shape[1], batch_size):
             rows = slice(first, first + batch_size)
