@@ -4,8 +4,13 @@ Neither the network that made the embedding nor its loss is known here.
 """
 
 from cocoloss.metrics.accuracy import balanced_accuracy
-from cocoloss.metrics.collapse import NeuralCollapse, neural_collapse
-from cocoloss.metrics.dispersity import NORMS, dispersity, dispersity_of
+from cocoloss.metrics.collapse import (
+    NORMS,
+    NeuralCollapse,
+    dispersity,
+    dispersity_of,
+    neural_collapse,
+)
 from cocoloss.metrics.scatter import ClassMoments
 
 __all__ = [
