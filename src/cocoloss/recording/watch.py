@@ -31,6 +31,8 @@ from cocoloss.metrics import balanced_accuracy
 from cocoloss.recording.measure import (
     Snapshot,
     SnapshotMeasure,
+    make_film,
+    path_record,
     prototypes,
     reliability_curve,
     target_similarity,
@@ -43,7 +45,6 @@ from cocoloss.recording.record import (
     columns_of,
     versions,
 )
-from cocoloss.recording.ridge_path import make_film, path_record
 
 if TYPE_CHECKING:
     from cocoloss.training import Callback, Epoch
