@@ -90,8 +90,9 @@ for name in HEAVY:  # importing them takes long if every call is noted
 ran = set()
 def note(frame, event, _):
     name = frame.f_globals.get("__name__", "")
-    if event == "call" and frame.f_code.co_flags & 1 and name.startswith("cocoloss"):
-        ran.add(name)  # not the bodies of modules and classes
+    code = frame.f_code  # not the bodies of modules and classes, nor what makes dataclasses of them
+    if event == "call" and code.co_flags & 1 and code.co_name != "__create_fn__":
+        ran.update([name] if name.startswith("cocoloss") else [])
 sys.setprofile(note)
 threading.setprofile(note)
 from cocoloss.cli import main
