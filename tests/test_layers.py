@@ -111,3 +111,25 @@ def test_no_function_of_the_benchmark_is_left_unused():
         if isinstance(node, ast.FunctionDef | ast.ClassDef)
     }
     assert made - used == {"dask_setup"}  # which Dask calls
+
+
+def test_the_picture_of_the_house_names_what_is_there():
+    root = PACKAGE.parent.parent
+    text = (root / "CONTRIBUTING.md").read_text()
+    picture, rest = text.split("    src/cocoloss/\n")[1].split("Where to change what")
+    drawn, folder = set(), PACKAGE
+    for line in picture.splitlines():
+        indent, name = re.match(r"( *)([\w/.]*)", line).groups()
+        if name.endswith("/") and len(indent) <= 6:
+            folder = (PACKAGE if len(indent) == 6 else root) / name
+            assert folder.is_dir(), name
+        elif len(indent) == 6:
+            folder = PACKAGE
+        if len(indent) == 6:
+            drawn.update(re.findall(r"\w+", line[6:].split("  ")[0].removesuffix(".py")))
+        assert not [f for f in re.findall(r"\b\w+\.py\b", line) if not (folder / f).exists()]
+    assert drawn == set(LEVEL) - {"__main__", "exceptions", "_late", "data", "preprocessing"}
+    named = re.findall(r"`(\w+/[\w/.]*)`", rest)
+    assert not [
+        name for name in named if not any((base / name).exists() for base in (PACKAGE, root))
+    ]

@@ -7,7 +7,7 @@ from torch import nn
 
 from cocoloss.exceptions import CoCoError
 from cocoloss.networks import TINY_NORM, LockstepMLP, ModuleStack
-from cocoloss.training.optimiser import FlatAdamW
+from cocoloss.training import FlatAdamW
 
 D, Q, M = 5, 3, 11
 

@@ -197,6 +197,19 @@ def refuse_a_rank_outside_the_group(rank):
     assert refused == (rank != 0)
     if rank == 0:  # a group of one rank has nothing to exchange, and nothing to wait for
         assert numbers_sent(loss, torch.randn(5, 4), torch.arange(5) % 3) == 0
+        for name, make in losses(4):  # what the sum is divided by needs no look at the device
+            assert not times_asked(make(process_group=only_first)), name
+
+
+def times_asked(loss):
+    """Count how often a step asks a tensor whether it is true, for which a GPU is waited for."""
+    asked, original = [], torch.Tensor.__bool__
+    torch.Tensor.__bool__ = lambda tensor: asked.append(tensor) or original(tensor)
+    try:
+        loss(torch.randn(5, 4, requires_grad=True), torch.arange(5)).backward()
+    finally:
+        torch.Tensor.__bool__ = original
+    return len(asked)
 
 
 def main():

@@ -17,7 +17,7 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.kernels import closed_form, search
 from cocoloss.metrics import dispersity
 from cocoloss.recording import MEASURES, record_fit, watch
-from cocoloss.recording.ridge_path import film_ridges
+from cocoloss.recording.measure import film_ridges
 
 
 def kernel(**arguments):

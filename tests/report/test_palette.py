@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from cocoloss.report.templates import asset
+from cocoloss.report.markup import asset
 
 # What dichromats see, in linear RGB (Machado, Oliveira and Fernandes 2009, severity 1).
 EYES = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
 from cocoloss.report.document import MISSING, percent, significant, visible
-from cocoloss.report.templates import asset, environment, render
+from cocoloss.report.markup import asset, environment, render
 
 
 class Reader(HTMLParser):

@@ -48,9 +48,11 @@ def test_what_was_told_need_not_be_said(saved):
         assert read_table(path, decimal=".")["b"].tolist() == ["1,5", "2,5"]
 
 
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
 @pytest.mark.parametrize("cells", [["1,234", "2,500"], ["1,234", "-", "?"], ["12", "3,456,789"]])
-def test_commas_that_may_be_decimal_or_stand_between_thousands_are_said(saved, cells):
-    path = saved("a;b\n" + "".join(f"{cell};x\n" for cell in cells))
+def test_commas_that_may_be_decimal_or_stand_between_thousands_are_said(saved, cells, separator):
+    lines = ["a;b\n", *(f"{cell};x\n" for cell in cells)]
+    path = saved("".join(lines).replace(";", separator))
     ambiguous = "3,456,789" not in cells  # which only has thousands
     for read in (read_table, lambda path: list(iter_tables(path))):
         with warnings.catch_warnings(record=True) as caught:

@@ -1,11 +1,20 @@
 """How far an embedding has contracted its classes and contrasted them: arrays in, numbers out.
 
-Neither the network that made the embedding nor its loss is known here.
+Neither the network that made the embedding nor its loss is known here. What is about predictions
+is the function below.
 """
 
-from cocoloss.metrics.accuracy import balanced_accuracy
-from cocoloss.metrics.collapse import NeuralCollapse, neural_collapse
-from cocoloss.metrics.dispersity import NORMS, dispersity, dispersity_of
+from typing import Any
+
+import numpy as np
+
+from cocoloss.metrics.collapse import (
+    NORMS,
+    NeuralCollapse,
+    dispersity,
+    dispersity_of,
+    neural_collapse,
+)
 from cocoloss.metrics.scatter import ClassMoments
 
 __all__ = [
@@ -17,3 +26,33 @@ __all__ = [
     "dispersity_of",
     "neural_collapse",
 ]
+
+
+def balanced_accuracy(y: Any, predicted: Any) -> float:
+    """Return the mean recall of the classes that occur in ``y``.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The class of each row.
+    predicted : array-like of shape (n,)
+        The predictions. A class of ``y`` that is never predicted has a recall of zero; a
+        predicted class that does not occur in ``y`` is a mistake like any other.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; NaN of no rows at all.
+
+    Examples
+    --------
+    >>> from cocoloss.metrics import balanced_accuracy
+    >>> balanced_accuracy(["a", "a", "b"], ["a", "c", "b"])
+    0.75
+    """
+    labels = np.asarray(y)
+    if not len(labels):
+        return float("nan")
+    _, codes = np.unique(labels, return_inverse=True)
+    right = np.bincount(codes, weights=labels == np.asarray(predicted))
+    return float(np.mean(right / np.bincount(codes)))

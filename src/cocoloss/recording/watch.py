@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ from cocoloss.metrics import balanced_accuracy
 from cocoloss.recording.measure import (
     Snapshot,
     SnapshotMeasure,
+    make_film,
+    path_record,
     prototypes,
     reliability_curve,
     target_similarity,
@@ -43,7 +46,6 @@ from cocoloss.recording.record import (
     columns_of,
     versions,
 )
-from cocoloss.recording.ridge_path import make_film, path_record
 
 if TYPE_CHECKING:
     from cocoloss.training import Callback, Epoch
@@ -139,34 +141,41 @@ def record_fit(
             f"class_names has {len(names)} names, but y has {len(classes)} classes; give one each"
         )
     generator = as_generator(random_state)
-    rows = _Rows(X, classes, labels, *split_test(labels, test_size, generator))
-    drawn_test = stratified_sample(labels, rows.test, max_points, generator)
+    draw = partial(stratified_sample, most=max_points, generator=generator)
+    train, test = split_test(labels, test_size, generator)
+    rows = _Rows(X, classes, labels, train, test, draw(labels, test), draw)
     look = _looks(estimator, n_snapshots)
     with unchanged_on_failure(estimator):
-        seen = look(estimator, rows, drawn_test, n_snapshots, max_points, generator, callbacks)
+        seen = look(estimator, rows, n_snapshots, callbacks)
         return RunRecord(
             model=type(estimator).__name__,
             data_name=str(data_name),
             class_names=names,
-            n_train=len(rows.train),
-            n_test=len(rows.test),
+            n_train=len(train),
+            n_test=len(test),
             n_features=X.shape[1],
             n_left_out=check_integer(n_left_out, "n_left_out", minimum=0),
-            train_counts=np.bincount(labels[rows.train], minlength=len(classes)),
-            test_counts=np.bincount(labels[rows.test], minlength=len(classes)),
+            train_counts=np.bincount(labels[train], minlength=len(classes)),
+            test_counts=np.bincount(labels[test], minlength=len(classes)),
             **seen,
-            **_results(estimator, rows, drawn_test, len(seen["labels"]), max_points, generator),
+            **_results(estimator, rows, len(seen["labels"])),
         )
 
 
 class _Rows(NamedTuple):
-    """A table with its target, and which rows are learnt from and which tested on."""
+    """A table with its target, and which rows are learnt from, tested on and shown."""
 
     X: Any
     classes: NDArray[Any]  # (C,)
     labels: NDArray[np.int64]  # (n,), positions in classes
     train: NDArray[np.int64]
     test: NDArray[np.int64]
+    shown: NDArray[np.int64]  # some of the test rows
+    draw: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]  # labels, rows: some
+
+    def learnt(self) -> tuple[Any, NDArray[Any]]:
+        """Return the training rows and their classes."""
+        return self.take(self.train), self.classes[self.labels[self.train]]
 
     def take(self, chosen: NDArray[np.int64]) -> Any:
         """Return some rows of the table."""
@@ -187,18 +196,14 @@ def _looks(estimator: BaseNetworkClassifier, n_snapshots: int) -> Callable[..., 
 def _watch_networks(
     estimator: BaseNetworkClassifier,
     rows: _Rows,
-    drawn_test: NDArray[np.int64],
     n_snapshots: int,
-    max_points: int,
-    generator: np.random.Generator,
     callbacks: "Sequence[Callback]",
 ) -> dict[str, Any]:
     """Fit networks, and look at the first of them at some epochs."""
-    _, classes, labels, train, _ = rows
     started = time.perf_counter()
-    job = prepare_job(estimator, rows.take(train), classes[labels[train]])
-    drawn = stratified_sample(job.labels, job.train[0], max_points, generator)
-    test_rows = rows.take(drawn_test)
+    job = prepare_job(estimator, *rows.learnt())
+    drawn = rows.draw(job.labels, job.train[0])
+    test_rows, test_labels = rows.take(rows.shown), rows.labels[rows.shown]
     test_inputs = as_inputs(job.preprocessor.transform(test_rows), job.preprocessor, test_rows)
     recorder = Recorder(job, np.concatenate([job.inputs[drawn], test_inputs]), n_snapshots)
     heard: list[Callback] = [*(estimator.callbacks or []), *callbacks, recorder]
@@ -210,7 +215,7 @@ def _watch_networks(
     # Many small products: on a busy machine a second thread makes them ten times slower.
     with threadpool_limits(1, user_api="blas"):
         kept = recorder.finish(trained)
-        measure = SnapshotMeasure(job, fitted, drawn, labels[drawn_test])
+        measure = SnapshotMeasure(job, fitted, drawn, test_labels)
         measured, means = zip(*map(measure, recorder.snapshots.values()), strict=True)
     epochs = np.array(list(recorder.snapshots))
     embeddings = np.stack([snapshot.embedding for snapshot in recorder.snapshots.values()])
@@ -230,38 +235,32 @@ def _watch_networks(
         "measures": {name: np.array([m[name] for m in measured]) for name in MEASURES},
         "class_means": np.stack(means),
         "embeddings": embeddings,
-        "labels": np.concatenate([job.labels[drawn], labels[drawn_test]]),
+        "labels": np.concatenate([job.labels[drawn], test_labels]),
     }
 
 
 def _walk_ridges(
     estimator: BaseNetworkClassifier,
     rows: _Rows,
-    drawn_test: NDArray[np.int64],
     n_snapshots: int,
-    max_points: int,
-    generator: np.random.Generator,
     callbacks: "Sequence[Callback]",
 ) -> dict[str, Any]:
     """Fit kernels, and look at the first of them at every ridge."""
     if callbacks:
         raise CoCoError("callbacks hear of epochs, and kernels have none; leave them out")
-    _, classes, labels, train, _ = rows
     started = time.perf_counter()
-    solved = solve_kernels(estimator, rows.take(train), classes[labels[train]])
+    solved = solve_kernels(estimator, *rows.learnt())
     fitted = finish_kernels(solved)
     estimator.keep(*fitted)
     seconds = time.perf_counter() - started
 
-    found, model = solved.found, fitted.model
+    found, model, test_labels = solved.found, fitted.model, rows.labels[rows.shown]
     pairs = found.criterion.rows
     every = np.repeat(np.arange(len(pairs.row)), pairs.copies)  # as often as there are rows
-    drawn = every[
-        stratified_sample(pairs.label[every], np.arange(len(every)), max_points, generator)
-    ]
+    drawn = every[rows.draw(pairs.label[every], np.arange(len(every)))]
     with threadpool_limits(1, user_api="blas"):
-        test_inputs = model.inputs(rows.take(drawn_test))
-        film = make_film(found, drawn, test_inputs, labels[drawn_test], n_snapshots)
+        test_inputs = model.inputs(rows.take(rows.shown))
+        film = make_film(found, drawn, test_inputs, test_labels, n_snapshots)
         path = path_record(found, model, film.ridges)
     return _of_model(model, len(pairs.points)) | {
         "seconds": seconds,
@@ -270,25 +269,20 @@ def _walk_ridges(
         "measures": film.measures,
         "class_means": film.class_means,
         "embeddings": film.embeddings,
-        "labels": np.concatenate([pairs.label[drawn], labels[drawn_test]]),
+        "labels": np.concatenate([pairs.label[drawn], test_labels]),
         "ridge_path": path,
     }
 
 
-def _fit_blindly(
-    estimator: BaseNetworkClassifier,
-    rows: _Rows,
-    drawn_test: NDArray[np.int64],
-    *_: Any,
-) -> dict[str, Any]:
+def _fit_blindly(estimator: BaseNetworkClassifier, rows: _Rows, *_: Any) -> dict[str, Any]:
     """Fit without a look."""
     started = time.perf_counter()
-    estimator.fit(rows.take(rows.train), rows.classes[rows.labels[rows.train]])
+    estimator.fit(*rows.learnt())
     seconds = time.perf_counter() - started
     return _of_model(estimator.model_, len(rows.classes)) | {
         "seconds": seconds,
-        "labels": rows.labels[drawn_test],
-        "embeddings": np.zeros((0, len(drawn_test), estimator.model_.networks.width), np.float32),
+        "labels": rows.labels[rows.shown],
+        "embeddings": np.zeros((0, len(rows.shown), estimator.model_.networks.width), np.float32),
     }
 
 
@@ -317,19 +311,12 @@ def _of_model(model: FittedModel, n_classes: int) -> dict[str, Any]:
 # What a fitted estimator says of rows, and of itself.
 
 
-def _results(
-    estimator: Any,
-    rows: _Rows,
-    drawn_test: NDArray[np.int64],
-    n_shown: int,
-    max_points: int,
-    generator: np.random.Generator,
-) -> dict[str, Any]:
+def _results(estimator: Any, rows: _Rows, n_shown: int) -> dict[str, Any]:
     """Return the other parts of a record; of n rows that are shown the last are test rows."""
-    X, _, labels, train, test = rows
+    labels, train, test = rows.labels, rows.train, rows.test
     with threadpool_limits(1, user_api="blas"):
         predicted, tested = _test(estimator, rows.take(test), labels[test])
-        learnt = stratified_sample(labels, train, max_points, generator)
+        learnt = rows.draw(labels, train)
         recalled = _positions(estimator, estimator.predict(rows.take(learnt)))
     arguments, changed = arguments_of(estimator)
     columns = columns_of(estimator.preprocessor_)
@@ -339,14 +326,14 @@ def _results(
         left_out = _outcome(labels[train], estimator.loo_proba_, estimator.class_prior_)
     if hasattr(estimator, "feature_importances_"):
         importances = estimator.model_.column_importances()
-    unknown = np.full(n_shown - len(drawn_test), -1)
+    unknown = np.full(n_shown - len(rows.shown), -1)
     return {
         "arguments": arguments,
         "changed": changed,
         "versions": versions(),
         **columns,
-        "column_gaps": encoder.n_gaps(X) if isinstance(encoder, TableEncoder) else {},
-        "predicted": np.concatenate([unknown, predicted[np.searchsorted(test, drawn_test)]]),
+        "column_gaps": encoder.n_gaps(rows.X) if isinstance(encoder, TableEncoder) else {},
+        "predicted": np.concatenate([unknown, predicted[np.searchsorted(test, rows.shown)]]),
         "is_test": np.arange(n_shown) >= len(unknown),
         "train_balanced_accuracy": balanced_accuracy(labels[learnt], recalled),
         "prior": estimator.class_prior_,

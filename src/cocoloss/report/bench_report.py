@@ -30,8 +30,7 @@ from cocoloss.report.bench_sections import (
 )
 from cocoloss.report.document import Block, Document, Heading, Picture, slug
 from cocoloss.report.figures import SUFFIXES, page_svg
-from cocoloss.report.markup import as_latex, as_markdown
-from cocoloss.report.templates import render
+from cocoloss.report.markup import as_latex, as_markdown, render
 
 FIGURES = "figures"
 PAGE = "index.html"

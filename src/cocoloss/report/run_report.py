@@ -22,8 +22,8 @@ from cocoloss.json_text import json_value
 from cocoloss.recording import RunRecord
 from cocoloss.recording.record import Outcome, rounded
 from cocoloss.report.document import visible
+from cocoloss.report.markup import render
 from cocoloss.report.projection import Projection, project
-from cocoloss.report.templates import render
 
 STYLES = ("page.css", "run.css")
 SCRIPTS = (

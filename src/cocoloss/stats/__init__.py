@@ -5,7 +5,6 @@ It knows nothing of how scores came about, prints nothing and draws nothing.
 
 from cocoloss.stats.bayes import Practical, bayesian_correlated_t, bayesian_signed_rank
 from cocoloss.stats.comparison import Comparison, compare
-from cocoloss.stats.friedman import Friedman, critical_distance, friedman, nemenyi
 from cocoloss.stats.pairwise import (
     CorrectedT,
     SignedRank,
@@ -14,7 +13,15 @@ from cocoloss.stats.pairwise import (
     pairwise_p_values,
     wilcoxon_paired,
 )
-from cocoloss.stats.ranks import cliques, rank_models, significance_ranks
+from cocoloss.stats.ranks import (
+    Friedman,
+    cliques,
+    critical_distance,
+    friedman,
+    nemenyi,
+    rank_models,
+    significance_ranks,
+)
 from cocoloss.stats.score_table import CompleteTable, ScoreTable, complete, read_scores
 
 __all__ = [

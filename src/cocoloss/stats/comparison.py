@@ -10,9 +10,17 @@ from scipy.stats import rankdata
 from cocoloss._checks import RandomState, check_option, check_share
 from cocoloss.exceptions import CoCoError
 from cocoloss.stats.bayes import signed_rank_shares
-from cocoloss.stats.friedman import Friedman, critical_distance, friedman, nemenyi
 from cocoloss.stats.pairwise import PAIRED_TESTS, check_reach, pairwise_p_values
-from cocoloss.stats.ranks import TIES, cliques, rank_models, significance_ranks
+from cocoloss.stats.ranks import (
+    TIES,
+    Friedman,
+    cliques,
+    critical_distance,
+    friedman,
+    nemenyi,
+    rank_models,
+    significance_ranks,
+)
 from cocoloss.stats.score_table import (
     Floats,
     ScoreTable,

@@ -239,7 +239,7 @@ class DelimitedFile:
                 )
                 warnings.warn(ThousandsWarning(what), stacklevel=4)
             return frame.assign(**changed) if changed else frame
-        if self.decimal is None and self.dialect.separator == ";":
+        if self.decimal is None and self.dialect.separator != COMMA:
             doubtful = _comma_thousands(frame, self.text)
             if doubtful:
                 warnings.warn(

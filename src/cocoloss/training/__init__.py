@@ -3,11 +3,11 @@
 No loss, network or head is known here by name.
 """
 
-from cocoloss.training.optimiser import FlatAdamW
 from cocoloss.training.trainer import (
     BatchSampler,
     Callback,
     Epoch,
+    FlatAdamW,
     Outcome,
     ProgressBar,
     Schedule,
