@@ -19,7 +19,7 @@ from cocoloss.estimators.fit import solver_of
 from cocoloss.estimators.model import FittedModel, Together
 from cocoloss.estimators.model_file import read_state, write_state
 from cocoloss.exceptions import CoCoError
-from cocoloss.kernels import closed_form
+from cocoloss.kernels import closed_form, search
 
 
 def kernel(**arguments):
@@ -267,6 +267,42 @@ def test_many_rows_go_by_landmarks_and_leaves(tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(X), classifier.predict_proba(X))
 
 
+def test_a_part_of_a_thousand_rows_finds_the_recipe_and_all_of_them_follow_it(rings, monkeypatch):
+    X, y = rings
+    searched = []
+
+    def find_recipe(rows, *arguments, **more):
+        searched.append(len(rows))
+        return search.find_recipe(rows, *arguments, **more)
+
+    monkeypatch.setattr(closed_form, "find_recipe", find_recipe)
+    for n in (900, 1200):
+        classifier = kernel().fit(X[:n], y[:n])
+        assert len(classifier.model_.networks.rows) == n
+        score = classifier.score(X[1500:], y[1500:])
+        assert classifier.loo_score_ == pytest.approx(score, abs=0.05)
+    assert searched == [900, 900]
+
+
+def test_of_a_large_table_more_rows_learn_the_metric_than_find_the_kernels(rings, monkeypatch):
+    X, y = rings
+    fitted = []
+
+    def fit_recipe(recipe, rows, *arguments):
+        members = search.fit_recipe(recipe, rows, *arguments)
+        fitted.append((len(recipe.members), len(rows), members))
+        return members
+
+    monkeypatch.setattr(closed_form, "fit_recipe", fit_recipe)
+    monkeypatch.setattr(closed_form, "LARGE", 2000)
+    monkeypatch.setattr(closed_form, "MEASURED", 1500)
+    machine = kernel().fit(X, y).model_.networks
+    ((n_members, n_rows, members),) = fitted
+    assert (n_members, n_rows) == (2, 1500)
+    for used, learnt in zip(machine.kernels, members, strict=True):
+        np.testing.assert_array_equal(used.metric, learnt.kernel.metric)
+
+
 def test_beats_a_kernel_without_metric_where_columns_are_noise():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 20))
@@ -368,6 +404,21 @@ def test_a_time_limit_is_kept_and_says_what_was_left_out(rings):
         CoCoClassifier(time_limit=600, random_state=0).fit(X[:100], y[:100])
     with pytest.raises(CoCoError, match="time_limit must be a number of seconds above 0"):
         CoCoClassifier(time_limit=0).fit(X[:100], y[:100])
+
+
+@pytest.mark.parametrize("solver", ["kernel", "network"])
+def test_what_comes_before_the_fit_takes_its_time_too(rings, monkeypatch, solver):
+    """The first fit of a process imports torch, for seconds."""
+    X, y = rings
+    monkeypatch.setattr(CoCoClassifier, "_hint_at_order", lambda *_: time.sleep(0.6))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        hurried = CoCoClassifier(time_limit=0.5, solver=solver, random_state=0)
+        hurried.fit(X[:200], y[:200])
+    if solver == "kernel":
+        assert "left out kernels" in str(said[0].message)
+    else:
+        assert hurried.n_iter_ < 5
 
 
 def test_rows_that_there_is_no_time_for_are_judged_honestly(rings, monkeypatch):

@@ -163,6 +163,18 @@ def test_a_column_of_noise_weighs_little():
     assert metric[1:].max() < 0.4
 
 
+def test_every_second_row_says_enough_of_a_metric():
+    X, _, _ = rows(1001)
+    alpha = np.random.default_rng(5).normal(size=(1001, 2))
+    kernel = Kernel("rbf", 0.6, np.ones(3, dtype=np.float32))
+    some = np.zeros(3)
+    for x in X[::2].astype(np.float64):
+        values = np.exp(-0.6 * np.square(x - X).sum(axis=1))
+        slopes = -1.2 * values[:, None, None] * (x - X)[:, :, None] * alpha[:, None]  # (n, d, q)
+        some += np.square(slopes.sum(axis=0)).sum(axis=1)
+    np.testing.assert_allclose(learnt_metric(kernel, X, alpha), some / some.mean(), rtol=1e-3)
+
+
 def test_a_constant_function_keeps_the_metric():
     kernel = Kernel("rbf", 1.0, np.ones(2, dtype=np.float32))
     assert (learnt_metric(kernel, np.ones((4, 2)), np.ones((4, 1))) == 1).all()
@@ -173,7 +185,8 @@ def test_city_distances_of_categories_are_those_of_plain_loops():
     A = np.c_[rng.normal(size=(30, 3)), rng.integers(0, 2, (30, 20))].astype(np.float32)
     B = np.c_[rng.normal(size=(40, 3)), 0.7 * rng.integers(0, 2, (40, 20))].astype(np.float32)
     A[:5, 5], B[:, 7] = 0.3, 0.25  # a value that B has not, and a constant
-    for left, right in ((A, B), (B, None), (A[:1], B), (A[:, 3:], B[:, 3:])):
+    pairs = (A, B), (B, None), (B[:, :3], None), (B[:1], None), (A[:1], B), (A[:, 3:], B[:, 3:])
+    for left, right in pairs:
         other = left if right is None else right
         expected = [
             [sum(abs(float(a) - float(b)) for a, b in zip(x, z, strict=True)) for z in other]

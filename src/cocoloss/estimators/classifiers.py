@@ -23,6 +23,7 @@ from cocoloss.estimators.model import FittedModel, History
 from cocoloss.estimators.objective import CoCo, CrossEntropy, DotRegression, Objective
 from cocoloss.estimators.targets import by_levels, decision_prior, ordered_categories
 from cocoloss.exceptions import CoCoError, MissingMethodError, OrderHint
+from cocoloss.pace import Pace
 
 if TYPE_CHECKING:
     from cocoloss.estimators.fit import LeaveOneOut
@@ -136,6 +137,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
             that are not all whole numbers are relative: they are scaled to a mean of one. So are
             whole ones that make more than 10,000 rows and ten of each.
         """
+        pace = Pace(self.time_limit, verbose=self.verbose)  # imports take their part of it
         from cocoloss.estimators import fit as steps  # noqa: PLC0415 - torch, to train
         from cocoloss.estimators.jobs import train_jobs  # noqa: PLC0415
 
@@ -150,9 +152,9 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
             if steps.solver_of(self) != "network":
                 from cocoloss.estimators.fit_kernels import fit_kernels  # noqa: PLC0415 - scipy
 
-                self.keep(*fit_kernels(self, X, y, sample_weight))
+                self.keep(*fit_kernels(self, X, y, sample_weight, pace))
                 return self
-            job = steps.prepare_job(self, X, y, sample_weight)
+            job = steps.in_time(steps.prepare_job(self, X, y, sample_weight), pace)
             with steps.reported(self, job, X, y, sample_weight) as listeners:
                 heard = [*(self.callbacks or []), *listeners]
                 (trained,) = train_jobs([job], heard, verbose=self.verbose)

@@ -12,7 +12,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -50,6 +50,7 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.heads import HEADS, EmbeddingHead, MatrixHead, make_head
 from cocoloss.heads.fitted import FittedLinear
 from cocoloss.heads.readout import calibrate_together
+from cocoloss.pace import Pace
 from cocoloss.training import Callback, Epoch, Schedule
 
 DECAYS = ("auto", "averaged", "cosine", "constant")
@@ -71,6 +72,7 @@ OF_BOTH = {
 OF_NETWORKS = {"module": None, "head": "auto", "warm_start": False, "callbacks": None}
 LINEAR_HEADS = ("ridge", "svm")
 HELD_OUT_HEADS = {"gaussian": "matrix"}  # what "auto" prefers where rows are held out
+LEAST_SECONDS = 0.01  # for a training whose time is up before it begins
 VALIDATIONS = 50  # at most so many looks at the held-out rows in a fit
 
 # What "auto" means where nothing is held out, which is the paper's way, or a module is trained.
@@ -387,6 +389,14 @@ def _split(
         split_held_out(labels, groups, fraction, np.random.default_rng([seed, 1])) for seed in seeds
     ]
     return [rows for rows, _ in pairs], [held_out for _, held_out in pairs]
+
+
+def in_time(job: Job, pace: Pace) -> Job:
+    """Return a job that trains for as long as there is time left, if that has an end."""
+    if pace.limit is None:
+        return job
+    schedule = replace(job.design.schedule, seconds=max(pace.left, LEAST_SECONDS))
+    return replace(job, design=replace(job.design, schedule=schedule))
 
 
 def finish_job(job: Job, trained: Trained, heads: list[Any] | None = None) -> Fitted:

@@ -61,15 +61,19 @@ class Solved(NamedTuple):
     pace: Pace
 
 
-def fit_kernels(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Fitted:
+def fit_kernels(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, pace: Pace | None = None
+) -> Fitted:
     """Fit a classifier in closed form, by kernels, with networks beside them if rows are many."""
-    return finish_kernels(solve_kernels(estimator, X, y, sample_weight))
+    return finish_kernels(solve_kernels(estimator, X, y, sample_weight, pace))
 
 
-def solve_kernels(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Solved:
-    """Read all that ``fit`` was given, and solve for kernels."""
+def solve_kernels(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, pace: Pace | None = None
+) -> Solved:
+    """Read all that ``fit`` was given, and solve for kernels; the clock starts now, or has."""
     check_arguments(estimator)
-    pace = Pace(estimator.time_limit, verbose=estimator.verbose)
+    pace = pace or Pace(estimator.time_limit, verbose=estimator.verbose)
     rows = read_rows(estimator, X, y, sample_weight, keep_preprocessor=False, ranks=True)
     n, d = rows.inputs.shape
     pace.say(f"{n} rows of {len(rows.classes)} classes, {d} columns of numbers")

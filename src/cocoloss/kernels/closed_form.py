@@ -41,9 +41,11 @@ FOR_ROWS = 0.4  # of the time, for what grows with the rows
 PASSES = 8  # over the rows, each as long as adding them up for one kernel
 TIMED = 2000  # rows by which that is foreseen
 MOST_EXACT = 1800  # distinct rows: their kernel matrices are solved as they are
+MOST_SEARCHED = 900  # of these rows find the recipe
 SAMPLE = 1200  # rows that find the recipe of a larger table
 LANDMARKS = 1000
-LARGE = 5_000  # rows, from which on two kernels must do
+LARGE = 5_000  # rows, from which on two kernels must do, and more rows say what columns weigh
+MEASURED = 3000  # of them
 THREADED = 20_000  # rows, from which on a second thread pays, and is worth its risk
 RIDGES = (0.01, 0.1, 1.0, 10.0)  # that landmarks try
 JUDGED = 4000  # pairs that judge them
@@ -177,22 +179,30 @@ def _fit_exactly(
     rows: TargetRows, search: Search, generator: np.random.Generator, pace: Pace
 ) -> Solved:
     folds = rows.folds(generator)
-    _, targets, weights = rows.problem()
-    criterion = rows.criterion(folds)
-    recipe, members = _search(rows.X, targets, weights, criterion, search, pace)
+    if len(rows.X) <= MOST_SEARCHED:
+        recipe, members, criterion = _search(rows, folds, search, pace)
+    else:
+        recipe, _, criterion = _search_sample(rows, MOST_SEARCHED, search, generator, pace)
+        _, targets, weights = rows.problem()
+        members = fit_recipe(recipe, rows.X, targets, weights)
     pace.say("five fits without a fifth of the rows each, to calibrate")
     return Solved(recipe, machine_of(rows.X, members), *cross_fit(recipe, rows, folds), criterion)
 
 
+def _search_sample(
+    rows: TargetRows, n: int, search: Search, generator: np.random.Generator, pace: Pace
+) -> tuple[Recipe, list[Member], Criterion]:
+    """Find a recipe on some of the rows."""
+    sample = rows.of(rows.spread(n, generator))
+    return _search(sample, sample.folds(generator), search, pace)
+
+
 def _search(
-    X: NDArray[np.float32],
-    targets: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    criterion: Criterion,
-    search: Search,
-    pace: Pace,
-) -> tuple[Recipe, list[Member]]:
-    """Find a recipe, in a part of the time that is left."""
+    rows: TargetRows, shares: NDArray[np.float64], search: Search, pace: Pace
+) -> tuple[Recipe, list[Member], Criterion]:
+    """Find a recipe, in a part of the time that is left; also return what judged."""
+    criterion: Criterion = rows.criterion(shares)
+    _, targets, weights = rows.problem()
     until = pace.elapsed + SEARCH * pace.left
     number = itertools.count(1)
 
@@ -207,7 +217,8 @@ def _search(
             pace.left_out.append("kernels and metrics that were still to be tried")
         return in_time
 
-    return find_recipe(X, targets, weights, criterion, search, goes_on=goes_on)
+    found = find_recipe(rows.X, targets, weights, criterion, search, goes_on=goes_on)
+    return *found, criterion
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,11 +252,15 @@ def make_plan(
     means: bool = False,
 ) -> Plan:
     """Choose kernels, metric and landmarks for ``n_rows`` rows, of which these are some or all."""
-    sample = rows.of(rows.spread(SAMPLE, generator))
-    criterion = sample.criterion(sample.folds(generator))
-    _, targets, weights = sample.problem()
-    recipe, members = _search(sample.X, targets, weights, criterion, search, pace)
-    members = members[: 2 if n_rows >= LARGE else None]
+    started = pace.elapsed
+    recipe, members, criterion = _search_sample(rows, SAMPLE, search, generator, pace)
+    if n_rows >= LARGE:
+        recipe, members = recipe.of_best(2), members[:2]
+        if pace.has(pace.elapsed - started, "a metric learnt from more rows"):
+            more = rows.of(rows.spread(MEASURED, generator))
+            _, targets, weights = more.problem()
+            members = fit_recipe(recipe, more.X, targets, weights)
+            pace.say(f"the metric of these kernels, learnt from {len(more.X):,} rows")
     if means:
         some = rows.X[rows.spread(MOST_AVERAGED, generator)]
         landmarks = mean_rows(some, members[0].kernel.metric, LANDMARKS, generator)

@@ -110,7 +110,7 @@ def distances(kind: str, A: Matrix, B: Matrix | None = None) -> Matrix:
     root, and the root of float32's rounding would be seen.
     """
     if kind == "city":
-        return _city_distances(A, A if B is None else B)
+        return _city_distances(A, B)
     left = A.astype(np.float64)
     right = left if B is None else B.astype(np.float64)
     D = left @ (-2 * right.T)
@@ -122,22 +122,28 @@ def distances(kind: str, A: Matrix, B: Matrix | None = None) -> Matrix:
     return D.astype(np.float32)
 
 
-def _city_distances(A: Matrix, B: Matrix) -> Matrix:
+def _city_distances(A: Matrix, B: Matrix | None) -> Matrix:
     """Return sums of absolute differences, of columns of two values in B by a product of matrices.
 
     If b is one of two values, ``|a - b|`` is ``|a - low|``, and where b is the high one ``|a -
     high| - |a - low|`` more. Columns of categories are such, and may be many.
     """
-    from scipy.spatial.distance import cdist  # noqa: PLC0415 - predicting may need none
+    from scipy.spatial.distance import cdist, pdist, squareform  # noqa: PLC0415 - not to predict
 
-    low, high = B.min(axis=0), B.max(axis=0)
-    two = ((low == B) | (high == B)).all(axis=0)
+    def sums(columns: Any) -> NDArray[np.float64]:
+        if B is None:  # each pair once
+            return np.asarray(squareform(pdist(A[:, columns], "cityblock")))
+        return np.asarray(cdist(A[:, columns], B[:, columns], "cityblock"))
+
+    Z = A if B is None else B
+    low, high = Z.min(axis=0), Z.max(axis=0)
+    two = ((low == Z) | (high == Z)).all(axis=0)
     if two.sum() < WORTH_A_PRODUCT:
-        return np.asarray(cdist(A, B, "cityblock"), dtype=np.float32)
-    D = np.zeros((len(A), len(B))) if two.all() else cdist(A[:, ~two], B[:, ~two], "cityblock")
+        return sums(slice(None)).astype(np.float32)
+    D = np.zeros((len(A), len(Z))) if two.all() else sums(~two)
     of_two = A[:, two].astype(np.float64)
     to_low, to_high = np.abs(of_two - low[two]), np.abs(of_two - high[two])
-    D += (to_high - to_low) @ (B[:, two] == high[two]).astype(np.float64).T
+    D += (to_high - to_low) @ (Z[:, two] == high[two]).astype(np.float64).T
     D += to_low.sum(axis=1)[:, None]
     return np.maximum(D, 0).astype(np.float32)
 

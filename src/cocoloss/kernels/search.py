@@ -5,7 +5,7 @@ those of a fold, metric included. Knows target points and a loss, not what they 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,11 @@ class Recipe:
     path: tuple[Setting, ...]  # that of round r, from which the metric of round r + 1 is learnt
     members: tuple[Setting, ...]
     tried: tuple[Setting, ...] = ()  # each kernel in each metric at its best ridge, to look at
+
+    def of_best(self, n: int) -> "Recipe":
+        """Return the recipe of the first n members alone."""
+        members = self.members[:n]
+        return replace(self, path=self.path[: max(each.round for each in members)], members=members)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,9 +169,8 @@ def find_recipe(
         here = here.next(learner)
         grid = _best_widths(tried)
     members = _best_few(found, search.close)
-    last = max(member.setting.round for member in members)
     chosen, every = (tuple(each.setting for each in some) for some in (members, found))
-    return Recipe(tuple(path[:last]), chosen, every), members
+    return Recipe(tuple(path), chosen, every).of_best(len(chosen)), members
 
 
 def _best_widths(tried: Mapping[tuple[str, float], Member]) -> list[tuple[str, float]]:
