@@ -17,10 +17,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from cocoloss._checks import RandomState, check_option
+from cocoloss._checks import RandomState, check_balance, check_option
 from cocoloss.columns.frames import is_in_blocks
 from cocoloss.estimators.model import FittedModel, History
-from cocoloss.estimators.objective import CoCo, CrossEntropy, DotRegression, Objective
+from cocoloss.estimators.objective import EXPONENTS, CoCo, CrossEntropy, DotRegression, Objective
 from cocoloss.estimators.targets import by_levels, decision_prior, ordered_categories
 from cocoloss.exceptions import CoCoError, MissingMethodError, OrderHint
 
@@ -114,8 +114,10 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
     device: str = "cpu"
     random_state: RandomState = None
 
-    solver = "network"  # no argument, but of CoCoClassifier; nor is the next
+    # No arguments, but of CoCoClassifier.
+    solver = "network"
     landmarks = "rows"
+    unlabelled = None
 
     @abstractmethod
     def make_objective(self) -> Objective:
@@ -396,6 +398,9 @@ class CoCoClassifier(BaseNetworkClassifier):
     loss : {"auto", "coco", "balanced"}, default="auto"
         "auto" is the paper's rule: plain if the largest class has less than three times the rows
         of the smallest, else balanced.
+    balance : float, optional
+        For something between or beyond: rows of a class with share pi weigh pi^-balance in the
+        loss of networks; 0 is "coco", 0.5 "balanced". None is as ``loss`` says.
     similarity : str or array of shape (C, C), default="simplex"
         Target similarity of the classes, as for :class:`cocoloss.CoCoLoss`: also "ordinal" and
         "ordinal-simplex", for classes that have the order in which they are sorted;
@@ -516,13 +521,22 @@ class CoCoClassifier(BaseNetworkClassifier):
     """
 
     loss: str = "auto"
+    balance: float | None = None
     similarity: str | ArrayLike = "simplex"
     solver: str = "auto"
     landmarks: str = "rows"
 
     def make_objective(self) -> Objective:
         """Return the CoCo loss that the arguments ask for."""
-        return CoCo(balance=self.loss, similarity=self.similarity)
+        rule = check_option(self.loss, "loss", EXPONENTS)
+        if self.balance is None:
+            return CoCo(balance=rule, similarity=self.similarity)
+        if rule != "auto":
+            raise CoCoError(
+                f"loss={rule!r} and balance={self.balance!r} both say how classes are weighed; "
+                f"leave one of them out"
+            )
+        return CoCo(balance=check_balance(self.balance), similarity=self.similarity)
 
     def _hint_at_order(self, y: Any) -> None:
         """Say once for a line of code that the order of y could be used."""
