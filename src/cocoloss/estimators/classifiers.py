@@ -76,6 +76,9 @@ def _part_of(whole: str, name: str) -> Any:
     return property(lambda self: getattr(getattr(self, whole), name))
 
 
+_NOTHING: str | None = None  # without an annotation a class attribute is no argument
+
+
 @dataclass(eq=False, repr=False)
 class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
     """One base for the classifiers; see them for the parameters, which are written once, here.
@@ -117,7 +120,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
     # No arguments, but of CoCoClassifier.
     solver = "network"
     landmarks = "rows"
-    unlabelled = None
+    unlabelled = _NOTHING
 
     @abstractmethod
     def make_objective(self) -> Objective:
@@ -136,8 +139,8 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
             frames, or pairs of X and y, each time it is iterated: a list, or a function without
             arguments.
         y : array of shape (n,), or the name of a column
-            Classes, of any kind. Of a table in blocks the name of their column, or a Dask Series;
-            None where blocks are pairs.
+            Classes, of any kind; with ``unlabelled``, some rows may have none. Of a table in blocks
+            the name of their column, or a Dask Series; None where blocks are pairs.
         sample_weight : array of shape (n,), optional
             How often each row counts: 2 is exactly the row twice, 0 the row left out. Weights
             that are not all whole numbers are relative: they are scaled to a mean of one. So are
@@ -148,6 +151,20 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TransformerMi
 
         self._hint_at_order(y)
         with steps.unchanged_on_failure(self):
+            if self.unlabelled is not None:
+                steps.check_arguments(self)
+                if is_in_blocks(X, y):
+                    raise CoCoError(
+                        "unlabelled is for tables in memory; leave rows without a label out of the "
+                        "blocks"
+                    )
+                from cocoloss.estimators.unlabelled import fit_soft, read_known  # noqa: PLC0415
+
+                y, weights, known = read_known(X, y, sample_weight)
+                if self.unlabelled == "soft":
+                    self.keep(*fit_soft(self, X, y, weights, known))
+                    return self
+                sample_weight = np.where(known, weights, 0.0)
             if is_in_blocks(X, y):
                 from cocoloss.estimators.blocks import fit_blocks  # noqa: PLC0415 - seldom needed
 
@@ -417,6 +434,13 @@ class CoCoClassifier(BaseNetworkClassifier):
         What kernels keep of the table: "rows" are training rows, all of a small table; "kmeans" are
         means of clusters of at least three rows, so that neither the model nor its file holds any
         row. They go without the leaves that large tables have otherwise.
+    unlabelled : {None, "soft", "ignore"}, default=None
+        Whether rows may be without a label: None or NaN, and -1 where classes are whole numbers.
+        "ignore" leaves them out. "soft" learns from them: teachers are fitted to the labelled rows
+        (kernels on all columns and on some drawn at random; half of the networks), and a student
+        to what they say of the others. Worth it for a handful of labels of each class. Rows
+        without a label have the model's prediction in ``loo_proba_``. With None, -1 is a class like
+        any other, and a gap is refused.
     module : torch.nn.Module or callable, optional
         A network of your own instead of the multilayer perceptron: a module, which is copied and
         initialised anew for each member, or a function of (n_features, embedding_dim). Its output
@@ -525,6 +549,7 @@ class CoCoClassifier(BaseNetworkClassifier):
     similarity: str | ArrayLike = "simplex"
     solver: str = "auto"
     landmarks: str = "rows"
+    unlabelled: str | None = None
 
     def make_objective(self) -> Objective:
         """Return the CoCo loss that the arguments ask for."""
