@@ -47,6 +47,7 @@ OTHERS = (
 TABLES = (*CHOSE, *OTHERS)
 MOST_ROWS, MOST_TEST, NO_LABEL = 1000, 1000, -1
 STORE = RESULTS / "few_labels.jsonl"
+SCORE = "balanced accuracy"
 
 
 def networks(unlabelled: str) -> CoCoClassifier:
@@ -84,7 +85,9 @@ def drawn(
     return train, given, test
 
 
-def run(folders: Sequence[Path], labels: Sequence[int], draws: int, ways: Sequence[str]) -> None:
+def run(
+    folders: Sequence[Path], labels: Sequence[int], draws: Sequence[int], ways: Sequence[str]
+) -> None:
     """Append what is not in the store yet."""
     done = set()
     if STORE.exists():
@@ -96,7 +99,7 @@ def run(folders: Sequence[Path], labels: Sequence[int], draws: int, ways: Sequen
         for name in TABLES
         if (folder / f"{name}.csv.gz").exists()
     }
-    for draw in range(draws):
+    for draw in draws:
         for name, folder in homes.items():
             table = FolderSource(folder).load(name)
             y = np.unique(table.y.to_numpy(str), return_inverse=True)[1]
@@ -110,7 +113,7 @@ def run(folders: Sequence[Path], labels: Sequence[int], draws: int, ways: Sequen
                     seconds = time.perf_counter() - started
                     found = classifier.predict(table.X.iloc[test])
                     line = {"table": name, "labels": n_labels, "draw": draw, "way": way}
-                    line["balanced accuracy"] = balanced_accuracy_score(y[test], found)
+                    line[SCORE] = balanced_accuracy_score(y[test], found)
                     line["seconds"] = round(seconds, 3)
                     with STORE.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(line) + "\n")
@@ -121,30 +124,27 @@ def summary() -> None:
     rows = pd.read_json(STORE, lines=True)
     which = rows["table"].isin(CHOSE).map({True: "that chose", False: "other"})
     for (n_labels, group), part in rows.groupby(["labels", which]):
-        scores = part.pivot_table(
-            index="table", columns="way", values="balanced accuracy", aggfunc="mean"
-        )
-        print(f"\n{n_labels} labels of each class, {len(scores)} {group} tables")
+        scores = part.pivot_table(index=["table", "draw"], columns="way", values=SCORE)
+        print(f"\n{n_labels} labels of each class, {scores.index.unique(0).size} {group} tables")
         for way in scores:
             against = "networks, ignore" if way.startswith("networks") else "ignore"
-            gain = (scores[way] - scores[against]).dropna()
-            seconds = part.loc[part["way"] == way, "seconds"].mean()
-            draws = part.loc[part["way"] == way].groupby("table")["draw"].nunique().min()
+            both = scores[list({way, against})].dropna()  # on the same draws
+            gain = (both[way] - both[against]).groupby("table").mean().sort_values()
+            seconds = part.loc[part["way"] == way, "seconds"].median()
             print(
-                f"{way:18s} {scores[way].mean():.4f}  {gain.mean():+.4f} ± {gain.sem():.4f}  "
-                f"least {gain.min():+.4f} ({gain.idxmin()}), most {gain.max():+.4f}, "
-                f"{(gain > 0).sum()} of {len(gain)} better, {draws} draws, {seconds:.1f} s"
+                f"{way:18s} {both[way].groupby('table').mean().mean():.4f}  "
+                f"{gain.mean():+.4f} ± {gain.sem():.4f}, {(gain > 0).sum()} of {len(gain)} better, "
+                f"{len(both)} fits, {seconds:.1f} s"
             )
-        if {"soft", "ignore"} <= set(scores):
-            gains = (scores["soft"] - scores["ignore"]).sort_values()
-            print(", ".join(f"{name} {gain:+.3f}" for name, gain in gains.items()))
+            if way == "soft":
+                print("  " + ", ".join(f"{name} {value:+.3f}" for name, value in gain.items()))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, nargs="+", default=[])
     parser.add_argument("--labels", type=int, nargs="+", default=[5, 10, 20])
-    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--draws", type=int, nargs="+", default=[0, 1, 2, 3])
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
     parser.add_argument("--summary", action="store_true")
     given = parser.parse_args()

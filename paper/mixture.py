@@ -20,9 +20,13 @@ class TwoHalves(ClassifierMixin, BaseEstimator):
     """Networks of two exponents, whose probabilities are averaged; seeds are those of one fit."""
 
     def __init__(
-        self, exponents: tuple[float, float] = (0.0, 0.5), random_state: Any = None
+        self,
+        exponents: tuple[float, float] = (0.0, 0.5),
+        max_iter: int | str = "auto",
+        random_state: Any = None,
     ) -> None:
         self.exponents = exponents
+        self.max_iter = max_iter
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -33,6 +37,7 @@ class TwoHalves(ClassifierMixin, BaseEstimator):
                 solver="network",
                 balance=exponent,
                 n_members=IN_A_HALF,
+                max_iter=self.max_iter,
                 preprocess=None,
                 random_state=seed + k,
             ).fit(X, y)
