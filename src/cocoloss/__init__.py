@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cocoloss.estimators import DotRegressionClassifier as DotRegressionClassifier
     from cocoloss.estimators import cross_validate_lockstep as cross_validate_lockstep
     from cocoloss.estimators import load as load
+    from cocoloss.estimators import reduce_rows as reduce_rows
     from cocoloss.losses import BalancedCoCoLoss as BalancedCoCoLoss
     from cocoloss.losses import CoCoLoss as CoCoLoss
     from cocoloss.losses import CrossEntropyLoss as CrossEntropyLoss
@@ -32,6 +33,7 @@ _NAMES = {
         "DotRegressionClassifier",
         "cross_validate_lockstep",
         "load",
+        "reduce_rows",
     ),
     "cocoloss.losses": (
         "BalancedCoCoLoss",

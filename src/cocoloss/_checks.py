@@ -118,6 +118,17 @@ def check_priors(
     return np.asarray(priors / total)
 
 
+def check_balance(balance: Any) -> float:
+    """Return the exponent s of weights pi^-s: a number at least 0."""
+    is_number = isinstance(balance, Real) and not isinstance(balance, (bool, np.bool_))
+    if not is_number or not 0 <= float(balance) < np.inf:
+        raise CoCoError(
+            f"balance must be a number at least 0, such as 0 (plain) or 0.5 (the paper's), not "
+            f"{balance!r:.80}"
+        )
+    return float(balance)
+
+
 # Parts of a state, which is nested dicts and lists of numbers, text and arrays: a model file may be
 # a stranger's, so that parts may be missing, of another type, or not fit together.
 

@@ -194,6 +194,23 @@ def test_notes_go_to_standard_error_and_results_to_standard_output(run, frame, t
     assert json.loads(result.stdout)["rows"] == 145
 
 
+def test_rows_without_a_target_are_learnt_from_if_that_is_asked_for(run, refused, frame, tmp_path):
+    path, out = tmp_path / "gaps.csv", tmp_path / "m.coco"
+    frame.assign(kind=frame["kind"].where(frame.index % 5 == 0)).to_csv(path, index=False)
+    said = "fit", path, "--target", "kind", "--out", out
+    result = run(*said, "--unlabelled", "soft")
+    assert "rows      30, and 120 without a label" in result.stdout
+    assert "not known" not in result.stderr
+    facts = json.loads(run(*said, "--unlabelled", "soft", "--json").stdout)
+    assert (facts["rows"], facts["unlabelled_rows"]) == (30, 120)
+    assert sum(facts["classes"].values()) == 30
+    left_out = json.loads(run(*said, "--unlabelled", "ignore", "--json").stdout)
+    assert left_out == json.loads(run(*said, "--json").stdout) | {"seconds": left_out["seconds"]}
+    assert facts["rows_in_file"] > left_out["rows_in_file"]
+    line = refused(*said, "--unlabelled", "soft", "--model", "ce")
+    assert "--unlabelled soft is for --model coco" in line
+
+
 def test_help_tells_every_command(run):
     output = run("--help").stdout
     for command in ("fit", "predict", "embed", "evaluate", "report", "demo"):

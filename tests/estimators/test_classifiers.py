@@ -157,6 +157,23 @@ def test_the_papers_form_is_there_argument_by_argument():
     assert paper.score(X_TEST, Y_TEST) > 0.9
 
 
+def test_balance_is_the_exponent_of_the_loss():
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    y = np.repeat([0, 1], [100, 20])
+    plain, balanced, between = (
+        quick(**said, max_iter=1).fit(X, y).parameters_
+        for said in ({"balance": 0}, {"balance": 0.5}, {"balance": 0.25})
+    )
+    assert np.array_equal(plain, quick(loss="coco", max_iter=1).fit(X, y).parameters_)
+    assert np.array_equal(balanced, quick(loss="balanced", max_iter=1).fit(X, y).parameters_)
+    assert not np.array_equal(between, plain)
+    assert not np.array_equal(between, balanced)
+    with pytest.raises(CoCoError, match="both say how classes are weighed"):
+        quick(loss="coco", balance=0.5).fit(X, y)
+    with pytest.raises(CoCoError, match="balance must be a number at least 0"):
+        quick(balance=-1).fit(X, y)
+
+
 @pytest.mark.parametrize(("ratio", "balanced"), [(2, False), (3, True), (10, True)])
 def test_auto_is_the_papers_rule(ratio, balanced):
     rng = np.random.default_rng(0)

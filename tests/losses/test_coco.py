@@ -162,6 +162,22 @@ def test_balanced_sum_is_as_printed_and_the_mean_has_the_plain_normalisation(red
     torch.testing.assert_close(found, expected, **TOLERANCE)
 
 
+@pytest.mark.parametrize("balance", [0, 0.25, 0.5, 1.0])
+def test_balance_is_the_exponent_of_the_weights_of_pairs(balance, form):
+    h, y = batch(n=14, q=5, C=4)
+    w = torch.tensor([(4 * PRIORS[c]) ** -balance for c in y], dtype=torch.float64)
+    expected = value_and_grad(printed_coco, h, y, similarity("simplex", 4), w)
+    loss = BalancedCoCoLoss(PRIORS, balance=balance, normalize=False)
+    torch.testing.assert_close(loss.value_and_grad(h, y), expected, **TOLERANCE)
+    assert f"balance={balance:g}" in repr(loss)
+
+
+@pytest.mark.parametrize("balance", [-0.5, float("nan"), "balanced", True])
+def test_a_balance_that_is_no_exponent_is_refused(balance):
+    with pytest.raises(CoCoError, match="balance must be a number at least 0"):
+        BalancedCoCoLoss(PRIORS, balance=balance)
+
+
 @pytest.mark.parametrize("normalize", [False, True])
 def test_uniform_priors_give_the_plain_loss(normalize):
     h, y = batch(n=20, q=5, C=4)

@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_wine
 
 from cocoloss.benchmark.accuracy import plan as plan_accuracy
 from cocoloss.benchmark.analysis import printed_ranks
 from cocoloss.benchmark.experiments import check_options, experiment_of
+from cocoloss.benchmark.models import find_model
 from cocoloss.benchmark.spec import load_spec
 from cocoloss.benchmark.tasks import TableInfo
 from cocoloss.exceptions import CoCoError
@@ -21,7 +24,24 @@ INFO = TableInfo("credit-g", 1000, 20, 2, "print")
 
 
 def test_there_are_no_others():
-    assert sorted(path.stem for path in PAPER.glob("*.toml")) == sorted(SPECS)
+    assert sorted(path.stem for path in PAPER.glob("*.toml")) == sorted([*SPECS, "mixture"])
+
+
+def test_the_mixture_has_half_of_its_networks_from_each_loss(monkeypatch):
+    monkeypatch.chdir(PAPER.parent)
+    spec = load_spec(PAPER / "mixture.toml")
+    assert spec.deviations
+    units = experiment_of(spec).plan(spec, [INFO])
+    exponents = {}
+    X, y = load_wine(return_X_y=True)
+    for unit in units:
+        model = find_model(unit.model, spec.models.own).make(X.shape[1], {}, 0)
+        model.set_params(max_iter=1).fit(X, y)
+        exponents[unit.model] = model.exponents
+        assert sum(len(half.heads_) for half in model.halves_) == 6
+        np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert exponents.pop("mixture") == (0.0, 0.5)
+    assert sorted(exponents.values()) == [(s, s) for s in (0.0, 0.25, 0.5, 1.0)]
 
 
 @pytest.mark.parametrize("name", SPECS)

@@ -190,6 +190,9 @@ def test_rows_without_a_class_are_counted_or_dropped():
     assert X["x"].tolist() == [0, 2, 4]
     assert y.tolist() == ["a", "b", "a"]
     assert list(X.index) == list(y.index) == [0, 1, 2]
+    X, y = split_target(frame, "y", missing="keep")
+    assert X["x"].tolist() == [0, 1, 2, 3, 4]
+    assert y.fillna("gap").tolist() == ["a", "gap", "b", "gap", "a"]
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,23 @@ from cocoloss.exceptions import CoCoError
     metavar="N",
     help="Try N settings by cross-validation first; the default settings are the first of them.",
 )
+@click.option(
+    "--unlabelled",
+    type=click.Choice(["soft", "ignore"]),
+    default="ignore",
+    show_default=True,
+    help="Rows whose target is not known: learn from them, too, or leave them out.",
+)
 @options.training_options
 @options.json_option
-def fit(source: TrainingFiles, training: Training, out: Path, tune: int, as_json: bool) -> None:
+def fit(
+    source: TrainingFiles,
+    training: Training,
+    out: Path,
+    tune: int,
+    unlabelled: str,
+    as_json: bool,
+) -> None:
     """Learn a model from a table and save it.
 
     Columns may be numbers, categories, dates and booleans, with gaps. The model file holds weights,
@@ -32,6 +46,8 @@ def fit(source: TrainingFiles, training: Training, out: Path, tune: int, as_json
 
     Several files, or a folder of them, are one table. With --solver kernel it is read block by
     block, as is a large file, and need not fit into memory.
+
+    Rows whose target is not known are left out, or learnt from with --unlabelled soft.
 
     \b
     cocoloss fit customers.csv --target churned --out churn.coco
@@ -43,9 +59,14 @@ def fit(source: TrainingFiles, training: Training, out: Path, tune: int, as_json
     options.check_out(out, source.files, never=tables)
     if tune and training.solver == "kernel":
         raise CoCoError("--tune is for networks; --solver kernel tries its settings by itself")
-    table = source.read()
+    soft = unlabelled == "soft"
+    if soft and (tune or training.model != "coco"):
+        raise CoCoError("--unlabelled soft is for --model coco, without --tune")
+    table = source.read("keep" if soft else "drop")
     estimator = training.classifier(
-        preprocess=table.preprocess, verbose=messages.is_terminal() and not as_json
+        preprocess=table.preprocess,
+        verbose=messages.is_terminal() and not as_json,
+        unlabelled="soft" if soft else None,
     )
     started = time.perf_counter()
     tuned: dict[str, Any] | None = None
@@ -107,22 +128,29 @@ def _facts(
 
     preprocessor = estimator.preprocessor_
     if isinstance(table, TrainingTable):
-        labels, counts = np.unique(np.asarray(table.y), return_counts=True)
+        known = table.y.dropna()
+        labels, counts = np.unique(np.asarray(known), return_counts=True)
+        unlabelled = {"unlabelled_rows": n} if (n := len(table.y) - len(known)) else {}
     else:
         labels = estimator.classes_
         counts = estimator.history_.class_masses.astype(np.int64)
-    return {
-        "model": str(out),
-        "bytes": out.stat().st_size,
-        "class": type(estimator).__name__,
-        "rows": int(counts.sum()),
-        "columns": len(preprocessor.column_names_) + len(table.left_out),
-        "features": preprocessor.n_features_out_,
-        "kinds": preprocessor.kinds_,
-        "dropped_columns": table.left_out | preprocessor.dropped_columns_,
-        "classes": dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True)),
-        "seconds": round(seconds, 3),
-    } | _how_it_went(estimator)
+        unlabelled = {}
+    return (
+        unlabelled
+        | {
+            "model": str(out),
+            "bytes": out.stat().st_size,
+            "class": type(estimator).__name__,
+            "rows": int(counts.sum()),
+            "columns": len(preprocessor.column_names_) + len(table.left_out),
+            "features": preprocessor.n_features_out_,
+            "kinds": preprocessor.kinds_,
+            "dropped_columns": table.left_out | preprocessor.dropped_columns_,
+            "classes": dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True)),
+            "seconds": round(seconds, 3),
+        }
+        | _how_it_went(estimator)
+    )
 
 
 def _how_it_went(estimator: Any) -> dict[str, Any]:
@@ -146,7 +174,9 @@ def _print(facts: dict[str, Any]) -> None:
     kinds = Counter(facts["kinds"].values())  # in the order in which they first come
     plurals = {"category": "categories"}
     classes = messages.listed(f"{name} ({count:,})" for name, count in facts["classes"].items())
-    click.echo(f"rows      {facts['rows']:,}")
+    without = facts.get("unlabelled_rows", 0)
+    more = f", and {without:,} without a label" if without else ""
+    click.echo(f"rows      {facts['rows']:,}{more}")
     used = facts["columns"] - len(dropped)
     click.echo(f"columns   {used:,} used, as {counted(facts['features'], 'input')}")
     of_kind = [counted(n, kind, plurals.get(kind, "")) for kind, n in kinds.items()]

@@ -251,15 +251,18 @@ class TrainingFile:
     day_first: bool | None  # in dates that do not tell
     use: tuple[str, ...] = ()  # columns that only count the rows
 
-    def read(self) -> TrainingTable:
-        """Return the table and its target; note what the user may want otherwise."""
+    def read(self, missing: str = "drop") -> TrainingTable:
+        """Return the table and its target; note what the user may want otherwise.
+
+        Rows whose target is not known are left out, unless ``missing`` is "keep".
+        """
         from cocoloss.tables import split_target  # noqa: PLC0415 - heavy
 
         with notes_for_warnings(advice=ADVICE):
             table = self.open()
             frame = table.read()
         self.check_columns(frame)
-        X, y = split_target(frame.drop(columns=list(self.drop)), self.target, missing="drop")
+        X, y = split_target(frame.drop(columns=list(self.drop)), self.target, missing=missing)
         counters = self.counters(frame, X)
         X = X.drop(columns=counters)
         n_left_out = len(frame) - len(y)
@@ -341,14 +344,19 @@ class TrainingFiles:
     day_first: bool | None
     use: tuple[str, ...] = ()
 
-    def read(self) -> "TrainingTable | TrainingBlocks":
+    def read(self, missing: str = "drop") -> "TrainingTable | TrainingBlocks":
         """Return the table, read, or in blocks if it is large or in several files."""
         files = [file for path in self.files for file in _files_in(path)]
         rest = self.target, self.drop, self.how, self.categorical, self.day_first, self.use
         first, *others = (TrainingFile(file, *rest) for file in files)
         if others or (first.file.is_file() and first.file.stat().st_size > LARGE_FILE):
+            if missing == "keep":
+                raise CoCoError(
+                    "--unlabelled soft needs the whole table in memory; name one file, or use "
+                    "--unlabelled ignore"
+                )
             return TrainingBlocks.of([first, *others])
-        return first.read()
+        return first.read(missing)
 
 
 def _files_in(path: Path) -> list[Path]:

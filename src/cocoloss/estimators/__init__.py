@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cocoloss.estimators.cross_validate import cross_validate_lockstep
     from cocoloss.estimators.model_file import load, load_model
     from cocoloss.estimators.regressor import CoCoRegressor
+    from cocoloss.estimators.row_reduction import reduce_rows
 
 __all__ = [
     "CoCoClassifier",
@@ -30,6 +31,7 @@ __all__ = [
     "cross_validate_lockstep",
     "load",
     "load_model",
+    "reduce_rows",
 ]
 
 __getattr__, __dir__ = late_names(
@@ -45,5 +47,6 @@ __getattr__, __dir__ = late_names(
         "cocoloss.estimators.cross_validate": ["cross_validate_lockstep"],
         "cocoloss.estimators.model_file": ["load", "load_model"],
         "cocoloss.estimators.regressor": ["CoCoRegressor"],
+        "cocoloss.estimators.row_reduction": ["reduce_rows"],
     },
 )

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from cocoloss._checks import RandomState, check_option
+from cocoloss._checks import RandomState, check_balance, check_option
 from cocoloss.columns.frames import is_in_blocks
 from cocoloss.estimators.base import TableEstimator, part_of
 from cocoloss.estimators.model import FittedModel, History
-from cocoloss.estimators.objective import CoCo, CrossEntropy, DotRegression, Objective
+from cocoloss.estimators.objective import EXPONENTS, CoCo, CrossEntropy, DotRegression, Objective
 from cocoloss.estimators.targets import by_levels, decision_prior, ordered_categories
 from cocoloss.exceptions import CoCoError, MissingMethodError, OrderHint
 from cocoloss.pace import Pace
@@ -72,6 +72,9 @@ def _head_has(*methods: str) -> Callable[[Any], bool]:
     return check
 
 
+_NOTHING: str | None = None  # without an annotation a class attribute is no argument
+
+
 @dataclass(eq=False, repr=False)
 class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimator):
     """One base for the classifiers; see them for the parameters, which are written once, here.
@@ -110,8 +113,10 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
     device: str = "cpu"
     random_state: RandomState = None
 
-    solver = "network"  # no argument, but of CoCoClassifier; nor is the next
+    # No arguments, but of CoCoClassifier.
+    solver = "network"
     landmarks = "rows"
+    unlabelled = _NOTHING
 
     @abstractmethod
     def make_objective(self) -> Objective:
@@ -130,8 +135,8 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
             frames, or pairs of X and y, each time it is iterated: a list, or a function without
             arguments.
         y : array of shape (n,), or the name of a column
-            Classes, of any kind. Of a table in blocks the name of their column, or a Dask Series;
-            None where blocks are pairs.
+            Classes, of any kind; with ``unlabelled``, some rows may have none. Of a table in blocks
+            the name of their column, or a Dask Series; None where blocks are pairs.
         sample_weight : array of shape (n,), optional
             How often each row counts: 2 is exactly the row twice, 0 the row left out. Weights
             that are not all whole numbers are relative: they are scaled to a mean of one. So are
@@ -143,6 +148,20 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
 
         self._hint_at_order(y)
         with steps.unchanged_on_failure(self):
+            if self.unlabelled is not None:
+                steps.check_arguments(self)
+                if is_in_blocks(X, y):
+                    raise CoCoError(
+                        "unlabelled is for tables in memory; leave rows without a label out of the "
+                        "blocks"
+                    )
+                from cocoloss.estimators.unlabelled import fit_soft, read_known  # noqa: PLC0415
+
+                y, weights, known = read_known(X, y, sample_weight)
+                if self.unlabelled == "soft":
+                    self.keep(*fit_soft(self, X, y, weights, known))
+                    return self
+                sample_weight = np.where(known, weights, 0.0)
             if is_in_blocks(X, y):
                 from cocoloss.estimators.blocks import fit_blocks  # noqa: PLC0415 - seldom needed
 
@@ -304,6 +323,9 @@ class CoCoClassifier(BaseNetworkClassifier):
     loss : {"auto", "coco", "balanced"}, default="auto"
         "auto" is the paper's rule: plain if the largest class has less than three times the rows
         of the smallest, else balanced.
+    balance : float, optional
+        For something between or beyond: rows of a class with share pi weigh pi^-balance in the
+        loss of networks; 0 is "coco", 0.5 "balanced". None is as ``loss`` says.
     similarity : str or array of shape (C, C), default="simplex"
         Target similarity of the classes, as for :class:`cocoloss.CoCoLoss`: also "ordinal" and
         "ordinal-simplex", for classes that have the order in which they are sorted;
@@ -320,6 +342,13 @@ class CoCoClassifier(BaseNetworkClassifier):
         What kernels keep of the table: "rows" are training rows, all of a small table; "kmeans" are
         means of clusters of at least three rows, so that neither the model nor its file holds any
         row. They go without the leaves that large tables have otherwise.
+    unlabelled : {None, "soft", "ignore"}, default=None
+        Whether rows may be without a label: None or NaN, and -1 where classes are whole numbers.
+        "ignore" leaves them out. "soft" learns from them: teachers are fitted to the labelled rows
+        (kernels on all columns and on some drawn at random; half of the networks), and a student
+        to what they say of the others. Worth it for a handful of labels of each class. Rows
+        without a label have the model's prediction in ``loo_proba_``. With None, -1 is a class like
+        any other, and a gap is refused.
     module : torch.nn.Module or callable, optional
         A network of your own instead of the multilayer perceptron: a module, which is copied and
         initialised anew for each member, or a function of (n_features, embedding_dim). Its output
@@ -424,13 +453,23 @@ class CoCoClassifier(BaseNetworkClassifier):
     """
 
     loss: str = "auto"
+    balance: float | None = None
     similarity: str | ArrayLike = "simplex"
     solver: str = "auto"
     landmarks: str = "rows"
+    unlabelled: str | None = None
 
     def make_objective(self) -> Objective:
         """Return the CoCo loss that the arguments ask for."""
-        return CoCo(balance=self.loss, similarity=self.similarity)
+        rule = check_option(self.loss, "loss", EXPONENTS)
+        if self.balance is None:
+            return CoCo(balance=rule, similarity=self.similarity)
+        if rule != "auto":
+            raise CoCoError(
+                f"loss={rule!r} and balance={self.balance!r} both say how classes are weighed; "
+                f"leave one of them out"
+            )
+        return CoCo(balance=check_balance(self.balance), similarity=self.similarity)
 
     def _hint_at_order(self, y: Any) -> None:
         """Say once for a line of code that the order of y could be used."""

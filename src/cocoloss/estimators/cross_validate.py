@@ -191,7 +191,8 @@ def _fit_folds(
         try:
             if random_states is not None:
                 one.set_params(random_state=random_states[i])
-            if solver_of(one) != "network":  # there are no steps to share
+            # There are no steps to share.
+            if solver_of(one) != "network" or one.unlabelled is not None:
                 one.fit(X, y, **params)
                 continue
             job = prepare_job(one, X, y, **params)

@@ -56,12 +56,14 @@ from cocoloss.training import Callback, Epoch, Schedule
 DECAYS = ("auto", "averaged", "cosine", "constant")
 SOLVERS = ("auto", "kernel", "network", "both")
 LANDMARKS = ("rows", "kmeans")
+UNLABELLED = ("soft", "ignore")
 # Arguments that kernels have, too; who gives another one wants networks.
 OF_BOTH = {
     "solver",
     "landmarks",
     "similarity",
     "levels",
+    "unlabelled",
     "priors",
     "class_weight",
     "preprocess",
@@ -189,7 +191,7 @@ def prepare_job(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Jo
     rows = read_rows(estimator, X, y, sample_weight, keep_preprocessor=goes_on)
     start, seed = _start(estimator, rows.classes) if goes_on else (None, new_seed(estimator))
     seeds = [seed + k for k in range(estimator.n_members)]
-    train, held_out = _split(estimator, rows.labels, rows.groups, seeds)
+    train, held_out = split_members(estimator, rows.labels, rows.groups, seeds)
     shape = min(map(len, train)), rows.inputs.shape[1], len(rows.classes)
     design = make_design(estimator, shape, seed, holds_out=estimator.early_stopping, start=start)
     if start is not None and design.layer_sizes != start.layer_sizes:
@@ -377,7 +379,7 @@ def _start(estimator: Any, classes: NDArray[Any]) -> tuple[Any, int]:
     return estimator.model_.networks, estimator.history_.seed
 
 
-def _split(
+def split_members(
     estimator: Any, labels: NDArray[np.int64], groups: NDArray[np.int64], seeds: list[int]
 ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
     """Return the training rows and the held-out rows of each member."""
@@ -604,6 +606,8 @@ def check_arguments(estimator: Any) -> None:
         check_integer(size, "each of hidden_layer_sizes", minimum=1)
     check_option(estimator.solver, "solver", SOLVERS)
     check_option(estimator.landmarks, "landmarks", LANDMARKS)
+    if estimator.unlabelled is not None:
+        check_option(estimator.unlabelled, "unlabelled", UNLABELLED)
     check_option(estimator.learning_rate, "learning_rate", DECAYS)
     check_option(estimator.output, "output", OUTPUTS)
     check_option(estimator.activation, "activation", ("auto", *ACTIVATIONS))
@@ -611,6 +615,8 @@ def check_arguments(estimator: Any) -> None:
         _check_class_weights(estimator.class_weight)
     _check_head(estimator, objective)
     _check_together(estimator, objective)
+    if estimator.unlabelled == "soft":
+        _check_soft(estimator)
 
 
 def check_possible(estimator: Any, name: str) -> None:
@@ -675,6 +681,28 @@ def _check_together(estimator: Any, objective: Objective) -> None:
         raise CoCoError(
             f"normalize=True is not for {type(estimator).__name__}: its outputs are logits, which "
             f"a norm of one would keep from ever being sure; leave it at 'auto'"
+        )
+
+
+def refuse_unlabelled(estimator: Any, where: str) -> None:
+    """Refuse rows without a label where only ``fit`` knows them."""
+    if estimator.unlabelled is not None:
+        raise CoCoError(
+            f"unlabelled={estimator.unlabelled!r} is for fit, not for {where}; leave rows without "
+            f"a label out, and the argument"
+        )
+
+
+def _check_soft(estimator: Any) -> None:
+    """Refuse what students have no place for."""
+    without = {"solver": "both", "landmarks": "kmeans", "warm_start": True}
+    given = {name: value for name, value in without.items() if getattr(estimator, name) == value}
+    if estimator.module is not None:
+        given["module"] = estimator.module
+    for name, value in given.items():
+        raise CoCoError(
+            f"unlabelled='soft' does not go with {name}={value!r:.80}; leave that out, or use "
+            f"unlabelled='ignore'"
         )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cocoloss._checks import check_option
+from cocoloss._checks import check_balance, check_option
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ class CoCo(Objective):
             if rule == "auto":
                 rule = "coco" if mass.max() / mass.min() < BALANCED_FROM else "balanced"
             exponent = EXPONENTS[rule]
+        exponent = check_balance(exponent)
         if exponent == 0:
             return weights
         priors = mass / mass.sum()

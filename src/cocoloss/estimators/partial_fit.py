@@ -16,6 +16,7 @@ from cocoloss.estimators.fit import (
     make_design,
     new_seed,
     read_inputs,
+    refuse_unlabelled,
 )
 from cocoloss.estimators.jobs import Job, train_jobs
 from cocoloss.estimators.model import History
@@ -51,6 +52,7 @@ def learn_part(
     It goes on from the model of the estimator, if there is one.
     """
     check_arguments(estimator)
+    refuse_unlabelled(estimator, "partial_fit")
     reader = type(estimator).__name__
     X = as_table(estimator, X)
     given = y

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from cocoloss._checks import check_integer, check_option, check_priors
+from cocoloss._checks import check_balance, check_integer, check_option, check_priors
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import SIMILARITIES, validate_similarity
 from cocoloss.geometry import similarity as named_similarity
@@ -91,6 +91,8 @@ class CoCoLoss(EmbeddingLoss):
     >>> points(5 * corners[labels], corners[labels]) < 1e-12
     tensor(True)
     """
+
+    balance = 0.5  # exponent of the weights, where there are priors
 
     def __init__(
         self,
@@ -214,7 +216,7 @@ class CoCoLoss(EmbeddingLoss):
     def extra_repr(self) -> str:
         """Say what ``print(loss)`` shows."""
         kind = self.similarity if isinstance(self.similarity, str) else "a matrix"
-        balanced = "" if self.priors is None else ", balanced"
+        balanced = "" if self.priors is None else f", balance={self.balance:g}"
         what = f", similarity={kind!r}{balanced}" if self.targets == "classes" else ""
         return f"{super().extra_repr()}{what}, normalize={self.normalize}" + (
             "" if self.norm_weight == 1 else f", norm_weight={self.norm_weight:g}"
@@ -313,7 +315,7 @@ class CoCoLoss(EmbeddingLoss):
         assert self.priors is not None
         assert self.n_classes is not None
         scale = self.n_classes if self.reduction == "mean" else 1
-        return np.asarray((scale * self.priors) ** -0.5)
+        return np.asarray((scale * self.priors) ** -self.balance)
 
     def _factors(self, n: int) -> tuple[float, float]:
         """Return the factors of P and D.
@@ -376,7 +378,7 @@ class _ClosedForm(torch.autograd.Function):
 
 
 class BalancedCoCoLoss(CoCoLoss):
-    r"""CoCo loss in which a pair of samples weighs :math:`(\pi_i \pi_j)^{-1/2}`.
+    r"""CoCo loss in which a pair of samples weighs :math:`(\pi_i \pi_j)^{-s}`, by default s = 1/2.
 
     Equation (balanced-coco-loss) of the paper: rare classes count as much as frequent ones.
     With ``reduction="mean"`` and uniform priors it is :class:`CoCoLoss`.
@@ -385,6 +387,9 @@ class BalancedCoCoLoss(CoCoLoss):
     ----------
     priors : array of shape (C,)
         Share of each class in the training data (not in the batch), in the order 0, ..., C - 1.
+    balance : float, default=0.5
+        The exponent s: 0 is :class:`CoCoLoss`, 0.5 the paper's, and at 1 all classes have the same
+        mass. What lies between buys nothing (docs/results/mixture.md).
     similarity, normalize, norm_weight, **options
         As for :class:`CoCoLoss`.
 
@@ -401,11 +406,13 @@ class BalancedCoCoLoss(CoCoLoss):
         self,
         priors: ArrayLike | Tensor,
         *,
+        balance: float = 0.5,
         similarity: str | ArrayLike | Tensor = "simplex",
         normalize: bool = True,
         norm_weight: float = 1.0,
         **options: Unpack[LossOptions],
     ) -> None:
+        self.balance = check_balance(balance)
         super().__init__(
             len(check_priors(priors)),
             similarity=similarity,

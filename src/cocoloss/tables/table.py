@@ -184,8 +184,9 @@ def split_target(
         Features and classes.
     target : str
         The column of the classes.
-    missing : {"raise", "drop"}
+    missing : {"raise", "drop", "keep"}
         What to do with rows whose class is missing; ``len(frame) - len(y)`` of them are dropped.
+        "keep" leaves gaps in y, which is of objects then.
     whole : bool
         Whether this is the whole table. Of a part nobody asks how many classes it has.
 
@@ -213,7 +214,7 @@ def split_target(
     >>> y.tolist()
     ['ant', 'bee', 'ant']
     """
-    check_option(missing, "missing", ["raise", "drop"])
+    check_option(missing, "missing", ["raise", "drop", "keep"])
     if target not in frame.columns:
         names = [str(name) for name in frame.columns]
         guess = did_you_mean(str(target), names) or f"; the columns are {listed(names)}"
@@ -236,7 +237,11 @@ def split_target(
         _check_classes(y, target)
     if types.is_float_dtype(y.dtype):
         y = y.map(str)
-    X = frame.drop(columns=target)[present]
+    X = frame.drop(columns=target)
+    if missing == "keep" and n_gaps:
+        y = y.astype(object).reindex(frame.index)
+    else:
+        X = X[present]
     return X.reset_index(drop=True), y.reset_index(drop=True)
 
 
