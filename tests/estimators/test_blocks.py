@@ -21,6 +21,7 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import target_points
 from cocoloss.kernels import LandmarkPath, Landmarks, closed_form
 from cocoloss.kernels.classes import merge
+from cocoloss.kernels.search import USUAL
 
 SMALL = {blocks: {"SAMPLE": 400, "PER_CLASS": 20}}
 SMALL[closed_form] = {"SAMPLE": 120, "LANDMARKS": 60, "JUDGED": 200, "MOST_TREES": 1}
@@ -90,7 +91,7 @@ def test_is_the_fit_to_all_rows_on_the_same_landmarks():
         K = kernel(X[:200], machine.rows).astype(np.float64)
         off = [
             np.abs(K @ (len(machine.kernels) * alpha - path.alpha(ridge))).max()
-            for ridge in closed_form.RIDGES
+            for ridge in USUAL.landmark_ridges
         ]
         assert min(off) < 1e-6 < sorted(off)[1]
 

@@ -183,7 +183,7 @@ def test_leaves_mend_what_is_local():
     solution = LandmarkPath.of(landmarks, landmarks.sums(X, V, w)).solution(X, 0.1)
     left_out = solution.leave_one_out(V, w)
     cuts = grow(X, kernel.metric, np.random.default_rng(1), 400)
-    setting = find_leaf_setting(kernel.metric, X, V - left_out, w, cuts)
+    setting = find_leaf_setting(kernel.metric, X, V - left_out, w, cuts, (0.03, 0.3))
     tree, added = fit_leaves(setting, kernel.metric, X, V - left_out, w, cuts)
     before, after = np.square(V - left_out).mean(), np.square(V - left_out - added).mean()
     assert after < 0.5 * before

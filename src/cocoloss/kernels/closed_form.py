@@ -44,10 +44,8 @@ MOST_EXACT = 1800  # distinct rows: their kernel matrices are solved as they are
 MOST_SEARCHED = 900  # of these rows find the recipe
 SAMPLE = 1200  # rows that find the recipe of a larger table
 LANDMARKS = 1000
-LARGE = 5_000  # rows, from which on two kernels must do, and more rows say what columns weigh
-MEASURED = 3000  # of them
+MEASURED = 3000  # rows that say what columns weigh in a large one
 THREADED = 20_000  # rows, from which on a second thread pays, and is worth its risk
-RIDGES = (0.01, 0.1, 1.0, 10.0)  # that landmarks try
 JUDGED = 4000  # pairs that judge them
 MOST_TREES = 5
 FOR_LEAVES = 3.0  # seconds that kernels for leaves and a first tree take, or less
@@ -229,6 +227,7 @@ class Plan:
     members: Sequence[Member]
     landmarks: NDArray[np.float32]  # (m, d), of all members
     criterion: Any  # that found the recipe
+    search: Search
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -254,7 +253,7 @@ def make_plan(
     """Choose kernels, metric and landmarks for ``n_rows`` rows, of which these are some or all."""
     started = pace.elapsed
     recipe, members, criterion = _search_sample(rows, SAMPLE, search, generator, pace)
-    if n_rows >= LARGE:
+    if n_rows >= search.large:
         recipe, members = recipe.of_best(2), members[:2]
         if pace.has(pace.elapsed - started, "a metric learnt from more rows"):
             more = rows.of(rows.spread(MEASURED, generator))
@@ -266,7 +265,7 @@ def make_plan(
         landmarks = mean_rows(some, members[0].kernel.metric, LANDMARKS, generator)
     else:
         landmarks = rows.X[rows.spread(LANDMARKS, generator)]
-    return Plan(recipe, members, landmarks, criterion)
+    return Plan(recipe, members, landmarks, criterion, search)
 
 
 def mean_rows(
@@ -321,8 +320,9 @@ def finish(
         if alphas and not pace.has((pace.elapsed - started) / len(alphas), "a kernel of all rows"):
             break
         path = LandmarkPath.of(Landmarks(kernel, plan.landmarks), each)
-        judged = map(criterion, path.solutions(judge.X, RIDGES, dtype))
-        ridge, _ = min(zip(RIDGES, judged, strict=True), key=itemgetter(1))
+        ridges = plan.search.landmark_ridges
+        judged = map(criterion, path.solutions(judge.X, ridges, dtype))
+        ridge, _ = min(zip(ridges, judged, strict=True), key=itemgetter(1))
         solution = path.solution(rows.X, ridge, dtype)
         pace.say(f"{kernel.kind} on {len(plan.landmarks)} landmarks: ridge {ridge:g}")
         alphas.append(solution.alpha)
@@ -335,9 +335,7 @@ def finish(
     if of_leaves is not None:
         _, targets, weights = of_leaves.problem()
         missed = targets - row_left_out
-        trees, added = _local_trees(
-            plan.kernels[0].metric, rows.X, missed, weights, generator, pace, dtype
-        )
+        trees, added = _local_trees(plan, rows.X, missed, weights, generator, pace, dtype)
         left_out += added[rows.row]
     alpha = np.stack(alphas) / K
     machine = KernelMachine(plan.landmarks, plan.kernels[:K], alpha, tuple(trees))
@@ -345,7 +343,7 @@ def finish(
 
 
 def _local_trees(
-    metric: NDArray[np.float32],
+    plan: Plan,
     X: NDArray[np.float32],
     missed: NDArray[np.float64],
     weights: NDArray[np.float64],
@@ -358,8 +356,9 @@ def _local_trees(
     total = np.zeros(missed.shape)
     if not pace.has(FOR_LEAVES, "trees of leaves"):
         return trees, total
+    metric = plan.kernels[0].metric
     cuts = grow(X, metric, generator)
-    setting = find_leaf_setting(metric, X, missed, weights, cuts)
+    setting = find_leaf_setting(metric, X, missed, weights, cuts, plan.search.leaf_ridges)
     pace.say(f"leaves: {setting.kind} of width {setting.width:g}, ridge {setting.ridge:g}")
     if setting.loss > WORTH_LEAVES:
         return trees, total

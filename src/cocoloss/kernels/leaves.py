@@ -6,6 +6,7 @@ the row was left out. Cost and memory are linear in the rows. Trees of leaves ar
 (Beaglehole et al., ICLR 2026).
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,6 @@ from cocoloss.kernels.search import Setting, start_round
 MOST_ROWS = 1500  # of a leaf: an exact machine of so many takes a tenth of a second
 # Kinds and widths that are tried, as in search.py; what is local is narrow.
 GRID = (("laplace-l1", 4.0), ("laplace-l1", 12.0), ("laplace", 1.0), ("laplace", 4.0))
-RIDGES = (0.03, 0.3, 3.0)
 TRIED_LEAVES = 2  # that decide
 TRIES = 5  # lines that are drawn until one tells rows apart
 LEAST_PART = 4  # a cut leaves at least one of so many rows on each side
@@ -71,19 +71,20 @@ def find_leaf_setting(
     missed: NDArray[Any],
     weights: NDArray[Any],
     cuts: Tree,
+    ridges: Sequence[float],
 ) -> Setting:
     """Return the kernel and the ridge that suit the first few leaves best, by leave-one-out.
 
     Its loss is the share of the squared error that it leaves there.
     """
-    grid = [Setting(kind, width, ridge, round=0) for kind, width in GRID for ridge in RIDGES]
+    grid = [Setting(kind, width, ridge, round=0) for kind, width in GRID for ridge in ridges]
     errors, before = np.zeros(len(grid)), 0.0
     for rows in cuts.parts(X)[:TRIED_LEAVES]:
         here = start_round(X[rows], metric)
         w, V = weights[rows], missed[rows]
         before += float(w @ np.square(V).sum(axis=1))
         for i, each in enumerate(grid):
-            if i % len(RIDGES) == 0:
+            if i % len(ridges) == 0:
                 _, K = here.kernel(each.kind, each.width)
             left_out = solve(K, V, w, each.ridge).leave_one_out(V, w)
             errors[i] += w @ np.square(V - left_out).sum(axis=1)

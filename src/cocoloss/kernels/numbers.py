@@ -34,7 +34,10 @@ SEARCH = Search(
     ),
     ridges=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
     first_ridge=3,
+    landmark_ridges=(0.0001, 0.001, 0.01, 0.1, 1.0, 10.0),
+    leaf_ridges=(0.001, 0.03, 0.3, 3.0),
     rounds=3,
+    large=0,
     close=(1.2, 0.0),
     loss="squared error",
 )

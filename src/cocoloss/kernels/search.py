@@ -37,7 +37,10 @@ class Search:
     )
     ridges: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
     first_ridge: int = 4  # where the walk over the ridges begins
+    landmark_ridges: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)
+    leaf_ridges: tuple[float, ...] = (0.03, 0.3, 3.0)
     rounds: int = 2  # how often the metric is learnt anew
+    large: int = 5_000  # rows, from which on two kernels must do, and more say what columns weigh
     # A member's loss is at most so many times the best one's, and so much more.
     close: tuple[float, float] = (1.1, 0.005)
     loss: str = "log loss"  # what is said of it

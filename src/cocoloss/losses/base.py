@@ -319,7 +319,9 @@ def read_points(points: Labels) -> Tensor:
             f"target points must have shape (n_samples, n_coordinates), but have shape "
             f"{tuple(v.shape)}; numbers are points of one coordinate: y[:, None]"
         )
-    return v if v.dtype in (torch.float32, torch.float64) else v.double()
+    if v.dtype in (torch.float32, torch.float64):
+        return v
+    return v.float() if v.device.type == "mps" else v.double()  # which has no float64 there
 
 
 def read_weight(weight: Tensor, dtype: torch.dtype) -> Tensor:
@@ -367,7 +369,7 @@ def _check_coordinates(y: Tensor, w: Tensor | None, n_classes: int | None, *, ca
     extremes = [*torch.aminmax(y), *torch.aminmax(totals)]
     if w is not None and w.numel():
         extremes += torch.aminmax(w)
-    low, high, least, most, *of_weight = _numbers(*(extreme.double() for extreme in extremes))
+    low, high, least, most, *of_weight = _numbers(*(extreme.to(y.dtype) for extreme in extremes))
     if n_classes is None:
         if not (low > -float("inf") and high < float("inf")):
             *model, row, _ = torch.nonzero(~y.isfinite())[0].tolist()
