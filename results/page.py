@@ -215,7 +215,7 @@ class Numbers:
             "speedup": measured["speedup"],
             "ours": ours,
             "theirs": theirs,
-            "cost": 100 * (theirs - ours),
+            "lead": 100 * (ours - theirs),
             "our_seconds": seconds[0],
             "their_seconds": seconds[1],
         }
