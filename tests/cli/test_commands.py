@@ -169,6 +169,16 @@ def test_evaluate_prints_what_cross_validation_gives(run, table, frame):
     assert found[0]["dispersity"] > 0
 
 
+def test_evaluate_knows_the_solver(run, table, frame):
+    args = ("evaluate", table, "--target", "kind", "--drop", "id", "--folds", 2)
+    found = json.loads(run(*args, "--model", "coco", "--solver", "network", "--json").stdout)
+    X, y = settle_kinds(frame.drop(columns=["id", "kind"])), frame["kind"]
+    (expected,) = evaluate_models(X, y, ["coco"], n_folds=2, solver="network")
+    (default,) = evaluate_models(X, y, ["coco"], n_folds=2)
+    assert found[0]["log_loss"] == pytest.approx(expected.mean("log_loss"))
+    assert found[0]["log_loss"] != pytest.approx(default.mean("log_loss"))
+
+
 @pytest.fixture
 def small_forest(monkeypatch):
     """Let the random forest have few trees."""

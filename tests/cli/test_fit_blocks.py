@@ -40,6 +40,14 @@ def test_several_files_and_a_folder_are_one_table(run, folder, frame, tmp_path):
     assert len(predicted.stdout.splitlines()) == len(frame) + 1
 
 
+def test_a_pattern_names_its_files(run, refused, folder, tmp_path):
+    """Where the shell has left it as it is."""
+    arguments = ["--target", "kind", "--drop", "id", "--out", tmp_path / "m.coco", "--json"]
+    assert facts(run("fit", folder / "*.csv", *arguments))["rows"] == 99
+    assert facts(run("fit", folder / "**" / "*[bc].*", *arguments))["rows"] == 99
+    assert "there is no file" in refused("fit", folder / "*.tsv", *arguments)
+
+
 def test_a_large_file_is_read_in_blocks(run, refused, table, tmp_path, monkeypatch):
     monkeypatch.setattr(options, "LARGE_FILE", 100)
     monkeypatch.setattr(options, "BLOCK_ROWS", 40)

@@ -347,13 +347,15 @@ def evaluate_models(
     n_folds: int = 10,
     priors: str = "uniform",
     seed: int = 0,
+    solver: str | None = None,
     network_options: dict[str, Any] | None = None,
     on_model: Callable[[str], object] | None = None,
 ) -> list[Evaluation]:
     """Cross-validate models on one table, all on the same stratified and shuffled folds.
 
     Networks train all folds in lockstep. With "uniform" priors the peers weigh the classes alike
-    as well; with "empirical" ones nobody does. ``on_model`` is told each name before its turn.
+    as well; with "empirical" ones nobody does. ``solver`` is CoCo's, if it is to have another than
+    its own choice. ``on_model`` is told each name before its turn.
     """
     y = np.asarray(y)
     folds = _folds(y, n_folds, seed)
@@ -367,6 +369,8 @@ def evaluate_models(
             from cocoloss.estimators import jobs  # noqa: F401, PLC0415 - torch, before the clock
 
             params = {"priors": priors, **(network_options or {})}
+            if model == "coco" and solver is not None:
+                params["solver"] = solver
         fitted = fit_folds(EVALUATED[model], params, X, y, folds, seed)
         pairs = zip(fitted, folds, strict=True)
         rows = [_all_measures(one.classifier, X, y, fold.test) for one, fold in pairs]

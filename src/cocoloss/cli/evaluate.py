@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cocoloss.cli import messages, options
-from cocoloss.cli.options import EPOCHS, PRIORS, SEED, Training, TrainingFile, training_file
+from cocoloss.cli.options import (
+    EPOCHS,
+    PRIORS,
+    SEED,
+    SOLVER,
+    Training,
+    TrainingFile,
+    training_file,
+)
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
@@ -42,6 +50,7 @@ UNBOUNDED = 10_000  # characters in a line
 @PRIORS
 @EPOCHS
 @SEED
+@SOLVER
 @options.json_option
 def evaluate(
     source: TrainingFile,
@@ -50,6 +59,7 @@ def evaluate(
     priors: str,
     epochs: int | None,
     seed: int,
+    solver: str | None,
     as_json: bool,
 ) -> None:
     """Cross-validate models on a table.
@@ -66,7 +76,7 @@ def evaluate(
     with messages.notes_for_warnings(advice=messages.ADVICE):
         # Columns are read once, as `fit` reads them: a fold may lack the cell that tells a kind.
         X, y = _without_lone_rows(table.typed()[0], table.y)
-        evaluations = _run(X, y, models or CHOICES, folds, priors, epochs, seed)
+        evaluations = _run(X, y, models or CHOICES, folds, priors, epochs, seed, solver)
     _note_few_rows(y.value_counts(), folds, len(evaluations[0].folds["accuracy"]))
     if as_json:
         messages.print_json(_as_json(evaluations))
@@ -146,7 +156,14 @@ def _note_few_rows(counts: Any, asked: int, n_folds: int) -> None:
 
 
 def _run(
-    X: Any, y: Any, models: Sequence[str], folds: int, priors: str, epochs: int | None, seed: int
+    X: Any,
+    y: Any,
+    models: Sequence[str],
+    folds: int,
+    priors: str,
+    epochs: int | None,
+    seed: int,
+    solver: str | None = None,
 ) -> "list[Evaluation]":
     """Return the evaluations, with a line that says whose turn it is."""
     from rich import progress  # noqa: PLC0415 - heavy
@@ -172,6 +189,7 @@ def _run(
             n_folds=folds,
             priors=priors,
             seed=seed,
+            solver=solver,
             network_options={} if epochs is None else {"max_iter": epochs},
             on_model=lambda model: bar.update(task, advance=1, description=NAMES[model]),
         )

@@ -4,6 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -112,6 +113,13 @@ PRIORS = click.option(
 SEED = click.option(
     "--seed", default=0, show_default=True, help="The same seed gives the same result."
 )
+SOLVER = click.option(
+    "--solver",
+    type=click.Choice(["auto", "kernel", "network", "both"]),
+    help="Kernels, networks or both for CoCo; if it is left out, kernels, with networks beside "
+    "them if rows are many, and networks alone where arguments of theirs, such as --epochs, are "
+    "given.",
+)
 
 
 @dataclass(frozen=True)
@@ -167,12 +175,7 @@ training_options = packed(
         ),
         PRIORS,
         SEED,
-        click.option(
-            "--solver",
-            type=click.Choice(["auto", "kernel", "network", "both"]),
-            help="Kernels, networks or both; if it is left out, kernels, with networks beside them "
-            "if rows are many, and networks alone where --epochs or --members is given.",
-        ),
+        SOLVER,
         click.option(
             "--time-limit",
             type=click.FloatRange(min=0, min_open=True),
@@ -360,7 +363,10 @@ class TrainingFiles:
 
 
 def _files_in(path: Path) -> list[Path]:
-    """Return the tables in a folder and its folders, or the path itself."""
+    """Return the tables in a folder and its folders, those of a pattern, or the path itself."""
+    if not path.exists() and has_magic(str(path)):  # not every shell makes names of it
+        matches = sorted(glob(str(path), recursive=True))  # noqa: PTH207 - any root
+        return [Path(match) for match in matches] or [path]
     if not path.is_dir():
         return [path]
     found = sorted(each for each in path.rglob("*") if _is_table(each))
