@@ -14,7 +14,7 @@ PACKAGE = Path(cocoloss.__file__).parent
 # Low to high. A stage imports from lower layers; within a layer a stage may use another where that
 # saves writing a thing twice, never in a circle.
 LAYERS = [
-    {"exceptions", "_checks", "_late", "files", "json_text", "number_text", "pace"},
+    {"exceptions", "_checks", "_late", "files", "json_text", "number_text", "pace", "threads"},
     {"geometry"},
     {"metrics", "stats"},
     {"losses", "networks", "kernels", "heads"},

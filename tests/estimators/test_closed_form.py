@@ -11,6 +11,7 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from cocoloss import CoCoClassifier
 from cocoloss.columns import TablePreprocessor
@@ -19,7 +20,7 @@ from cocoloss.estimators.fit import solver_of
 from cocoloss.estimators.model import FittedModel, Together
 from cocoloss.estimators.model_file import read_state, write_state
 from cocoloss.exceptions import CoCoError
-from cocoloss.kernels import closed_form, search
+from cocoloss.kernels import closed_form, landmarks, search
 
 
 def kernel(**arguments):
@@ -281,7 +282,7 @@ def test_a_part_of_a_thousand_rows_finds_the_recipe_and_all_of_them_follow_it(ri
         assert len(classifier.model_.networks.rows) == n
         score = classifier.score(X[1500:], y[1500:])
         assert classifier.loo_score_ == pytest.approx(score, abs=0.05)
-    assert searched == [900, 900]
+    assert searched == [900, 700]
 
 
 def test_of_a_large_table_more_rows_learn_the_metric_than_find_the_kernels(rings, monkeypatch):
@@ -404,6 +405,33 @@ def test_a_time_limit_is_kept_and_says_what_was_left_out(rings):
         CoCoClassifier(time_limit=600, random_state=0).fit(X[:100], y[:100])
     with pytest.raises(CoCoError, match="time_limit must be a number of seconds above 0"):
         CoCoClassifier(time_limit=0).fit(X[:100], y[:100])
+
+
+@pytest.mark.parametrize("limit", [None, 600])
+def test_a_fit_that_must_end_in_time_and_every_search_keep_to_one_thread(rings, monkeypatch, limit):
+    X, y = rings
+    monkeypatch.setattr(fit_kernels, "THREADED", 2000)
+    seen = []
+
+    def find_recipe(*arguments, **more):
+        seen.append(("search", blas_threads()))
+        return search.find_recipe(*arguments, **more)
+
+    def sums_of(*arguments):
+        if seen:  # else it is timed
+            seen.append(("sums", blas_threads()))
+            raise KeyboardInterrupt  # enough was seen
+        return landmarks.sums_of(*arguments)
+
+    monkeypatch.setattr(closed_form, "find_recipe", find_recipe)
+    monkeypatch.setattr(closed_form, "sums_of", sums_of)
+    with threadpool_limits(2, user_api="blas"), pytest.raises(KeyboardInterrupt):
+        kernel(time_limit=limit).fit(X, y)
+    assert seen == [("search", 1), ("sums", 1 if limit else 2)]
+
+
+def blas_threads():
+    return max(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
 
 
 @pytest.mark.parametrize("solver", ["kernel", "network"])

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from cocoloss import CoCoClassifier
 from cocoloss.estimators import jobs
-from cocoloss.estimators.model import WORTH_A_THREAD, OneThread, threads_for
+from cocoloss.threads import WORTH_A_THREAD, OneThread, threads_for
 
 
 def blas_threads():

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import boxcox
 
-from cocoloss.estimators.model import threads_for
 from cocoloss.exceptions import CoCoError
 from cocoloss.kernels.exact import solve
 from cocoloss.kernels.intervals import NumberReadout, Response, Spread
@@ -22,6 +21,7 @@ from cocoloss.kernels.numbers import (
     pose,
     solve_numbers,
 )
+from cocoloss.threads import threads_for
 
 
 def fitted(X, y, weights=None, **how):

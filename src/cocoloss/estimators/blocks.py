@@ -28,11 +28,9 @@ from cocoloss.columns.column_kinds import warn_of_columns
 from cocoloss.columns.encoder import TableEncoder
 from cocoloss.columns.frames import are_paths, is_dask, is_dataset, is_polars
 from cocoloss.estimators.model import (
-    WORTH_A_THREAD,
     FittedModel,
     History,
     as_inputs,
-    threads_for,
 )
 from cocoloss.estimators.targets import (
     class_weights,
@@ -47,6 +45,7 @@ from cocoloss.kernels import Kernel, Sums, sums_of
 from cocoloss.kernels.classes import fit_sampled
 from cocoloss.kernels.closed_form import Plan
 from cocoloss.pace import Pace
+from cocoloss.threads import WORTH_A_THREAD, threads_for
 
 SAMPLE = 20_000  # distinct rows that are drawn: a table of fewer is fitted as if it had come whole
 PER_CLASS = 200  # rows of each class that are drawn besides, if there are no more than 100 classes

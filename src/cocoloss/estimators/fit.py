@@ -36,7 +36,6 @@ from cocoloss.estimators.model import (
     FittedModel,
     History,
     as_inputs,
-    threads_for,
 )
 from cocoloss.estimators.objective import READOUT, Objective
 from cocoloss.estimators.targets import (
@@ -51,6 +50,7 @@ from cocoloss.heads import HEADS, EmbeddingHead, MatrixHead, make_head
 from cocoloss.heads.fitted import FittedLinear
 from cocoloss.heads.readout import calibrate_together
 from cocoloss.pace import Pace
+from cocoloss.threads import threads_for
 from cocoloss.training import Callback, Epoch, Schedule
 
 DECAYS = ("auto", "averaged", "cosine", "constant")

@@ -30,12 +30,10 @@ from cocoloss.estimators.fit import (
 )
 from cocoloss.estimators.jobs import Design, train_jobs
 from cocoloss.estimators.model import (
-    WORTH_A_THREAD,
     Ensemble,
     FittedModel,
     History,
     Together,
-    threads_for,
 )
 from cocoloss.geometry import target_points
 from cocoloss.heads.readout import pool_weights
@@ -43,6 +41,7 @@ from cocoloss.kernels import KernelMachine
 from cocoloss.kernels.classes import ClosedForm, fit_closed_form
 from cocoloss.kernels.closed_form import MOST_EXACT, THREADED
 from cocoloss.pace import Pace
+from cocoloss.threads import WORTH_A_THREAD, threads_for
 
 # Networks beside kernels.
 N_NETWORKS = 3
@@ -87,7 +86,9 @@ def solve_kernels(
     # Embeddings of kernels and networks have one dimension.
     q = None if design is None else design.layer_sizes[-1]
     points = target_points(estimator.similarity, len(rows.classes), q)
-    with threads_for(WORTH_A_THREAD if n >= THREADED else 0):
+    # What two threads take where cores are busy nobody can foresee, so that no limit would be kept.
+    threaded = n >= THREADED and pace.limit is None
+    with threads_for(WORTH_A_THREAD if threaded else 0):
         found = fit_closed_form(
             rows.inputs,
             rows.labels,

@@ -25,19 +25,14 @@ from cocoloss.estimators.fit import (
     solver_of,
     unchanged_on_failure,
 )
-from cocoloss.estimators.model import (
-    WORTH_A_THREAD,
-    History,
-    Together,
-    machine_in,
-    threads_for,
-)
+from cocoloss.estimators.model import History, Together, machine_in
 from cocoloss.estimators.regression import FittedRegression
 from cocoloss.estimators.targets import make_copies, read_numbers
 from cocoloss.kernels.closed_form import MOST_EXACT, THREADED
 from cocoloss.kernels.kernel import Kernel
 from cocoloss.kernels.numbers import NumberProblem, plain_kernel, pose, solve_numbers
 from cocoloss.pace import Pace
+from cocoloss.threads import WORTH_A_THREAD, threads_for
 
 ROWS_A_SECOND = 150_000  # that one network is trained on; to foresee how long it takes
 
@@ -73,20 +68,20 @@ class Solved(NamedTuple):
     best_epochs: NDArray[np.int64]
 
 
-def fit_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> None:
+def fit_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any, pace: Pace) -> None:
     """Fit a regressor: by kernels in closed form, by networks, or by both."""
     solver = solver_of(estimator)
     check_option(estimator.landmarks, "landmarks", LANDMARKS)
     for name in ("time_limit", "learning_rate_init", "weight_decay"):
         check_possible(estimator, name)
     check_integer(estimator.n_members, "n_members", minimum=1)
-    pace = Pace(estimator.time_limit, verbose=estimator.verbose)
     with unchanged_on_failure(estimator):
         rows = read_number_rows(estimator, X, y, sample_weight)
         n, d = rows.inputs.shape
         pace.say(f"{n} rows, {d} columns of numbers")
         seed = new_seed(estimator)
-        with threads_for(WORTH_A_THREAD if n >= THREADED else 0):
+        threaded = n >= THREADED and pace.limit is None
+        with threads_for(WORTH_A_THREAD if threaded else 0):
             problem = pose(rows.inputs, rows.y, rows.weights, seed)
             if solver == "network":
                 solved = _by_networks(estimator, problem, seed, pace)

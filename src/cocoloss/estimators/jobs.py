@@ -18,16 +18,15 @@ from torch import Tensor, nn
 
 from cocoloss.estimators.early_stopping import HeldOutLoss
 from cocoloss.estimators.model import (
-    WORTH_A_THREAD,
     Ensemble,
     ModuleNetworks,
     Networks,
-    OneThread,
 )
 from cocoloss.estimators.objective import Objective
 from cocoloss.exceptions import CoCoError
 from cocoloss.metrics import dispersity
 from cocoloss.networks import LockstepMLP, ModuleStack, flat_buffers, load_flat
+from cocoloss.threads import WORTH_A_THREAD, OneThread
 from cocoloss.training import (
     Callback,
     Epoch,

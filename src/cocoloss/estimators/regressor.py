@@ -18,6 +18,7 @@ from cocoloss.estimators.base import TableEstimator, part_of
 from cocoloss.estimators.model import History
 from cocoloss.estimators.regression import FittedRegression
 from cocoloss.exceptions import CoCoError
+from cocoloss.pace import Pace
 
 if TYPE_CHECKING:
     from cocoloss.estimators.fit_numbers import LeftOutNumbers
@@ -110,6 +111,7 @@ class CoCoRegressor(RegressorMixin, TableEstimator):
         sample_weight : array of shape (n,), optional
             How often each row counts, as for :class:`CoCoClassifier`: 2 is exactly the row twice.
         """
+        pace = Pace(self.time_limit, verbose=self.verbose)  # imports take their part of it
         from cocoloss.estimators.fit_numbers import fit_numbers  # noqa: PLC0415 - scipy's solvers
 
         if is_in_blocks(X, y):
@@ -117,7 +119,7 @@ class CoCoRegressor(RegressorMixin, TableEstimator):
                 f"{type(self).__name__} takes tables in memory; draw a sample of the rows, such as "
                 f"100,000 of them"
             )
-        fit_numbers(self, X, y, sample_weight)
+        fit_numbers(self, X, y, sample_weight, pace)
         return self
 
     def keep(

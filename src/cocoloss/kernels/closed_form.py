@@ -34,6 +34,7 @@ from cocoloss.kernels.search import (
     machine_of,
 )
 from cocoloss.pace import Pace
+from cocoloss.threads import threads_for
 
 N_FOLDS = 5
 SEARCH = 0.4  # of the time that is left, for finding the recipe
@@ -41,7 +42,8 @@ FOR_ROWS = 0.4  # of the time, for what grows with the rows
 PASSES = 8  # over the rows, each as long as adding them up for one kernel
 TIMED = 2000  # rows by which that is foreseen
 MOST_EXACT = 1800  # distinct rows: their kernel matrices are solved as they are
-MOST_SEARCHED = 900  # of these rows find the recipe
+MOST_SEARCHED = 900  # of these rows, up to which all find the recipe
+SEARCHED = 700  # that find it if there are more
 SAMPLE = 1200  # rows that find the recipe of a larger table
 LANDMARKS = 1000
 MEASURED = 3000  # rows that say what columns weigh in a large one
@@ -180,7 +182,7 @@ def _fit_exactly(
     if len(rows.X) <= MOST_SEARCHED:
         recipe, members, criterion = _search(rows, folds, search, pace)
     else:
-        recipe, _, criterion = _search_sample(rows, MOST_SEARCHED, search, generator, pace)
+        recipe, _, criterion = _search_sample(rows, SEARCHED, search, generator, pace)
         _, targets, weights = rows.problem()
         members = fit_recipe(recipe, rows.X, targets, weights)
     pace.say("five fits without a fifth of the rows each, to calibrate")
@@ -252,7 +254,8 @@ def make_plan(
 ) -> Plan:
     """Choose kernels, metric and landmarks for ``n_rows`` rows, of which these are some or all."""
     started = pace.elapsed
-    recipe, members, criterion = _search_sample(rows, SAMPLE, search, generator, pace)
+    with threads_for(0):  # where cores are busy, two threads take many times longer for this
+        recipe, members, criterion = _search_sample(rows, SAMPLE, search, generator, pace)
     if n_rows >= search.large:
         recipe, members = recipe.of_best(2), members[:2]
         if pace.has(pace.elapsed - started, "a metric learnt from more rows"):
