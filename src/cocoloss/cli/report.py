@@ -48,7 +48,7 @@ def report(
             "--embedding-dim is for networks; --solver kernel has one dimension less than classes"
         )
     table = source.read()
-    estimator = training.classifier(
+    estimator = training.estimator(
         embedding_dim=embedding_dim,
         preprocess=table.preprocess,
         verbose=messages.is_terminal() and not as_json,
@@ -68,7 +68,9 @@ def report(
     record = _with_columns_as_read(record, table, kinds)
     write_run_report(record, out)
     if as_json:
-        messages.print_json({"page": str(out), "priors": training.priors} | _summary(record))
+        messages.print_json(
+            {"page": str(out), "priors": training.priors or "uniform"} | _summary(record)
+        )
     else:
         click.echo(f"wrote {out} ({out.stat().st_size / 1000:,.0f} kB); open it in a browser")
 
