@@ -198,3 +198,30 @@ def test_evaluate_judges_levels_by_how_many_they_are_off(run, file):
     printed = run(*asked, "--folds", 2, "--model", "coco", "--model", "hgb").stdout
     for words in ("balanced accuracy", "levels off", "weighted kappa", "boosted trees, rounded"):
         assert words in printed
+
+
+def test_the_page_of_prices_is_one_command(run, file, tmp_path):
+    out = tmp_path / "prices.html"
+    asked = ("report", file, "--target", "price", "--drop", "state", "--out", out)
+    facts = json.loads(run(*asked, "--json").stdout)
+    assert facts["model"] == "CoCoRegressor"
+    assert facts["n_train"] + facts["n_test"] == N - 3
+    assert facts["rmse"] < facts["guessing_rmse"]
+    assert 0.5 < facts["coverage"]["0.9"] <= 1
+    assert facts["dropped_columns"] == {"number": "counts the rows"}
+    page = out.read_text()
+    for words in ("Predicted against true", "Residuals", "Asked and found", "Importances"):
+        assert words in page
+    assert "3 more rows were" in page
+    assert "(written as 1.234,5)" in page
+    done = run(*asked, "--embedding-dim", 2, code=1)
+    assert "--embedding-dim is for classes and levels" in done.stderr.splitlines()[-1]
+
+
+def test_the_page_of_levels_says_how_far_off_they_are(run, file, tmp_path):
+    out = tmp_path / "states.html"
+    asked = ("report", file, "--target", "state", "--levels", "poor,fair,good", "--drop", "price")
+    facts = json.loads(run(*asked, "--out", out, "--json").stdout)
+    assert facts["levels_off"] < 0.5
+    assert facts["kappa"] > 0.5
+    assert "Weighted kappa" in out.read_text()

@@ -297,12 +297,14 @@ def _cells(evaluations: "list[Evaluation]", measure: str, task: str) -> list[Any
     import numpy as np  # noqa: PLC0415 - heavy
     from rich.text import Text  # noqa: PLC0415
 
+    from cocoloss._checks import amount  # noqa: PLC0415
+
     if measure == SECONDS:
         return [f"{evaluation.seconds:.2f}" for evaluation in evaluations]
     _, digits, larger = COLUMNS[task][measure]
 
     def write(value: float, digits: int | None) -> str:
-        return messages.amount(value) if digits is None else f"{value:.{digits}f}"
+        return amount(value) if digits is None else f"{value:.{digits}f}"
 
     means = [evaluation.mean(measure) for evaluation in evaluations]
     texts = ["" if np.isnan(mean) else write(mean, digits) for mean in means]

@@ -170,12 +170,12 @@ def _of_kernels(estimator: Any) -> dict[str, Any]:
 
 def _target_lines(facts: dict[str, Any]) -> tuple[str, str]:
     """Return what the target is, and how good fits of kernels are without each row."""
-    from cocoloss._checks import counted  # noqa: PLC0415 - heavy
+    from cocoloss._checks import amount, counted  # noqa: PLC0415 - heavy
 
     if facts["task"] == "numbers":
-        least, mean, most, deviation = map(messages.amount, facts["numbers"].values())
+        least, mean, most, deviation = map(amount, facts["numbers"].values())
         what = f"numbers   {least} to {most}, mean {mean}"
-        rmse = messages.amount(facts["loo_rmse"])
+        rmse = amount(facts["loo_rmse"])
         good = f"R2 {facts['loo_r2']:.3f}, RMSE {rmse} (guessing the mean {deviation})"
     else:
         between = " < " if facts["task"] == "levels" else ", "

@@ -31,11 +31,6 @@ def listed(names: Iterable[object], separator: str = ", ") -> str:
     return shared(names, quoted=False, separator=separator)
 
 
-def amount(value: float) -> str:
-    """Return a number as people write it: four digits, and all of those before the point."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
 def note(text: str) -> None:
     """Say something on standard error that is not an error."""
     click.echo(click.style("note: ", fg="yellow") + " ".join(text.split()), err=True)

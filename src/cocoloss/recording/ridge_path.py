@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss.estimators.model import FittedModel
+from cocoloss.estimators.model import EmbeddingModel, FittedModel
 from cocoloss.kernels import Recipe, RidgePath, fit_recipe
 from cocoloss.kernels.classes import ClosedForm
 from cocoloss.kernels.search import USUAL
@@ -127,13 +127,14 @@ def path_record(found: ClosedForm, model: FittedModel, ridges: NDArray[Any]) -> 
         is_sample=rows.mass.sum() < (1 - ROUNDING) * len(found.honest),
         chosen=recipe.members[: len(found.machine.kernels)],
         tried=recipe.tried,
-        metrics=_metrics(found, model),
+        metrics=metrics_by_round(found.criterion.rows, found.recipe, model),
     )
 
 
-def _metrics(found: ClosedForm, model: FittedModel) -> dict[str, tuple[float, ...]]:
+def metrics_by_round(
+    rows: Any, recipe: Recipe, model: EmbeddingModel
+) -> dict[str, tuple[float, ...]]:
     """Return what share of squared distances each column of the table has, round by round."""
-    rows, recipe = found.criterion.rows, found.recipe
     # The metric of a round is that of a member in it: one of each round is fitted.
     first = recipe.members[0]
     every = tuple(replace(first, round=r) for r in range(len(recipe.path) + 1))

@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from cocoloss._checks import counted
+from cocoloss._checks import amount, counted
 from cocoloss.report.document import percent, significant, visible
 
 
@@ -30,6 +30,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
+        "amount": amount,
         "counted": counted,
         "degrees": "{:.1f}°".format,
         "percent": percent,
