@@ -1,13 +1,14 @@
 """Numbers and levels on folds: their models, ours beside peers, and their measures.
 
 What :mod:`cocoloss.benchmark.evaluation` is for classes. Levels are their ranks here, 0 to C - 1.
+The experiments "regression" and "ordinal" judge the same models over many tables, untuned.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -31,11 +32,18 @@ from sklearn.svm import SVR
 from sklearn.utils import _safe_indexing
 
 from cocoloss.benchmark.evaluation import Evaluation
+from cocoloss.benchmark.experiments import task_of
+from cocoloss.benchmark.spec import what_there_is
+from cocoloss.benchmark.tasks import Result, TableInfo, Unit, seed_of
+from cocoloss.benchmark.tasks import Task as FoldTask
 from cocoloss.columns import TablePreprocessor
 from cocoloss.estimators import CoCoClassifier, CoCoOrdinalClassifier, CoCoRegressor
 from cocoloss.exceptions import CoCoError
 from cocoloss.metrics import balanced_accuracy
 from cocoloss.tables import Fold, stratified_folds
+
+if TYPE_CHECKING:
+    from cocoloss.benchmark.spec import Spec
 
 COVERAGE = 0.9  # of the intervals that are judged
 PARTS = 10  # of numbers, from small to large, that each fold has as many of
@@ -53,7 +61,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Task:
+class Judge:
     """What can be predicted: by which models, and judged by which measures."""
 
     models: Mapping[str, Model]
@@ -166,14 +174,14 @@ def _tenths(y: NDArray[Any]) -> NDArray[Any]:
 
 
 TASKS = {
-    "numbers": Task(
+    "numbers": Judge(
         REGRESSORS,
         {"rmse": False, "mae": False, "r2": True, "coverage": None},
         measure_numbers,
         lambda y: np.asarray(y, dtype=np.float64),
         _tenths,
     ),
-    "levels": Task(
+    "levels": Judge(
         LEVELS,
         {"balanced_accuracy": True, "mae": False, "kappa": True},
         measure_levels,
@@ -183,20 +191,20 @@ TASKS = {
 }
 
 
-def find_model(task: Task, name: str) -> Model:
+def find_model(judge: Judge, name: str) -> Model:
     """Return a model by its name."""
-    if name not in task.models:
-        raise CoCoError(f"there is no model {name!r} here; there are {', '.join(task.models)}")
-    return task.models[name]
+    if name not in judge.models:
+        raise CoCoError(f"there is no model {name!r}{what_there_is(name, judge.models)}")
+    return judge.models[name]
 
 
-def folds_of(task: Task, y: NDArray[Any], n_folds: int, seed: int) -> list[Fold]:
+def folds_of(judge: Judge, y: NDArray[Any], n_folds: int, seed: int) -> list[Fold]:
     """Return shuffled folds, each with its share of every level, or of small and large numbers."""
     if len(y) < 2 * n_folds:
         raise CoCoError(
             f"{len(y)} rows are too few for {n_folds} folds; ask for {max(2, len(y) // 2)} at most"
         )
-    return stratified_folds(task.parts(y), n_folds, seed)
+    return stratified_folds(judge.parts(y), n_folds, seed)
 
 
 def fit_fold(make: Maker, X: Any, y: NDArray[Any], fold: Fold, seed: int) -> tuple[Any, float]:
@@ -220,23 +228,77 @@ def evaluate_task(
 
     ``on_model`` is told each name before its turn; models that differ by a rule share their fits.
     """
-    of_task = TASKS[task]
-    target = of_task.target(y)
-    folds = folds_of(of_task, target, n_folds, seed)
+    judge = TASKS[task]
+    target = judge.target(y)
+    folds = folds_of(judge, target, n_folds, seed)
     evaluations: list[Evaluation] = []
     fits_of: dict[Maker, list[tuple[Any, float]]] = {}
-    for name in models or of_task.models:
+    for name in models or judge.models:
         if on_model is not None:
             on_model(name)
-        model = find_model(of_task, name)
+        model = find_model(judge, name)
         if model.make not in fits_of:
             fits_of[model.make] = [fit_fold(model.make, X, target, fold, seed) for fold in folds]
         fits = fits_of[model.make]
         rows = [
-            of_task.measure(model, fitted, _safe_indexing(X, fold.test), target[fold.test])
+            judge.measure(model, fitted, _safe_indexing(X, fold.test), target[fold.test])
             for (fitted, _), fold in zip(fits, folds, strict=True)
         ]
-        values = {measure: np.array([row[measure] for row in rows]) for measure in of_task.measures}
+        values = {measure: np.array([row[measure] for row in rows]) for measure in judge.measures}
         seconds = float(np.mean([seconds for _, seconds in fits]))
         evaluations.append(Evaluation(name, values, seconds))
     return evaluations
+
+
+# The experiments "regression" and "ordinal".
+
+USES_FOLDS = ("outer",)
+SECONDS = {"coco": 2e-3, "coco-median": 2e-3, "coco-classes": 2e-3, "rf": 1e-3}  # roughly, a row
+USUAL_SECONDS = 1e-4
+
+
+def plan(spec: "Spec", infos: Sequence[TableInfo]) -> list[Unit]:
+    """List every model on every table: a task for each outer fold."""
+    judge = TASKS[task_of(spec.kind)]
+    with spec.at("models.names"):
+        for name in (*spec.models.own, *spec.models.names):
+            find_model(judge, name)
+    outer = spec.folds.outer
+    return [
+        Unit.of(
+            spec,
+            info,
+            name,
+            tasks=outer,
+            seconds=outer * (0.2 + info.n_rows * SECONDS.get(name, USUAL_SECONDS)),
+        )
+        for info in infos
+        for name in spec.models.names
+    ]
+
+
+def drive(
+    unit: Unit,
+    spec: "Spec",
+    parallel: int = 1,  # noqa: ARG001 - nothing is tuned
+) -> Generator[list[FoldTask], list[Result], None]:
+    """Yield the outer folds, which may run side by side."""
+    yield [unit.task("fold", k) for k in range(spec.folds.outer)]
+
+
+def run(task: FoldTask, table: Any, spec: "Spec") -> Result:
+    """Fit a model to the training rows of an outer fold, and judge it by the others.
+
+    "relative_rmse" is the RMSE over that of the mean of the training rows: tables have many units.
+    """
+    judge = TASKS[task_of(spec.kind)]
+    model, y = find_model(judge, task.model), judge.target(table.y)
+    seed = seed_of(task.dataset, "outer", spec.folds.seed)
+    fold = folds_of(judge, y, spec.folds.outer, seed)[int(task.part)]
+    fitted, seconds = fit_fold(model.make, table.X, y, fold, task.seed)
+    found = judge.measure(model, fitted, _safe_indexing(table.X, fold.test), y[fold.test])
+    if "rmse" in found:
+        guess = np.full(len(fold.test), y[fold.train].mean())
+        error = root_mean_squared_error(y[fold.test], guess)
+        found["relative_rmse"] = float(found["rmse"] / error) if error else float("nan")
+    return Result(found, [{"fold": int(task.part), **found, "fit_seconds": seconds}])

@@ -53,7 +53,7 @@ class Table:
     X : pandas.DataFrame
         The features. Columns that were said to be categorical are unordered categories.
     y : pandas.Series
-        The class of each row, without gaps.
+        The class of each row, without gaps; or levels, or numbers.
     categorical : tuple of str
         The columns whose values are names, even if they are written in digits: those that were
         said to be. If nothing was said, also text that :mod:`cocoloss.columns` takes for
@@ -154,6 +154,7 @@ def make_table(
     *,
     categorical: Collection[str] | None = None,
     missing: str = "raise",
+    task: str = "classes",
 ) -> Table:
     """Make a table of a data frame.
 
@@ -161,14 +162,14 @@ def make_table(
     ----------
     name : str
         What to call it.
-    frame, target, missing
+    frame, target, missing, task
         As in :func:`split_target`.
     categorical : collection of str, optional
         The columns whose values are names. By default those that have pandas' category type; text
         is then left as it is to whoever learns from it, and counted among them if it looks so.
     """
     try:
-        X, y = split_target(frame, target, missing=missing)
+        X, y = split_target(frame, target, missing=missing, task=task)
     except CoCoError as error:
         raise CoCoError(f"{name}: {error}") from error
     if categorical is None:
