@@ -225,3 +225,35 @@ def test_the_page_of_levels_says_how_far_off_they_are(run, file, tmp_path):
     assert facts["levels_off"] < 0.5
     assert facts["kappa"] > 0.5
     assert "Weighted kappa" in out.read_text()
+
+
+def test_several_files_of_numbers_are_one_table(run, houses, file, tmp_path):
+    parts = [tmp_path / f"{k}.csv" for k in range(2)]
+    for k, part in enumerate(parts):
+        half = houses.iloc[k * N // 2 : (k + 1) * N // 2].drop(columns="number")
+        half.to_csv(part, index=False, sep=";")
+    whole, joined = tmp_path / "whole.coco", tmp_path / "joined.coco"
+    asked = ("--target", "price", "--drop", "state", "--json")
+    one = json.loads(run("fit", file, *asked, "--out", whole).stdout)
+    two = json.loads(run("fit", *parts, *asked, "--out", joined).stdout)
+    assert two["rows"] == one["rows"] == N - 3
+    assert two["loo_r2"] == pytest.approx(one["loo_r2"], abs=1e-3)
+
+
+def test_an_order_that_is_in_the_file_is_hinted_at(run, houses, tmp_path):
+    path, out = tmp_path / "t.parquet", tmp_path / "m.coco"
+    state = pd.Categorical(houses["state"], ["poor", "fair", "good"], ordered=True)
+    houses[["area", "quarter"]].assign(state=state).to_parquet(path)
+    done = run("fit", path, "--target", "state", "--out", out)
+    assert "the values of state have an order; say --task levels" in done.stderr
+    assert type(cocoloss.load(out)).__name__ == "CoCoClassifier"
+    run("fit", path, "--target", "state", "--task", "levels", "--out", out)
+    assert cocoloss.load(out).classes_.tolist() == ["poor", "fair", "good"]
+
+
+def test_data_check_knows_tables_of_numbers(run, tmp_path):
+    numbers = np.random.default_rng(0).normal(size=50)
+    pd.DataFrame({"x": numbers, "target": 2 * numbers}).to_csv(tmp_path / "t.csv", index=False)
+    done = run("data", "check", f"folder:{tmp_path}", "--task", "numbers")
+    assert "50 rows, 1 columns, 50 different numbers" in done.stdout
+    assert "quantity" in run("data", "check", f"folder:{tmp_path}", code=1).stdout

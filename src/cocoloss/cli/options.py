@@ -293,6 +293,7 @@ class TrainingFile:
     def task_of(self, frame: "pd.DataFrame", table: "TableFile") -> str:
         """Return what the target is, as the user says, or as it looks; then say so."""
         from cocoloss.tables import guess_task  # noqa: PLC0415 - heavy
+        from cocoloss.tables.table import MANY_CLASSES  # noqa: PLC0415
 
         if self.levels is not None and self.task not in (None, "levels"):
             raise CoCoError(f"--levels is for levels, and --task is {self.task}; leave one out")
@@ -307,7 +308,9 @@ class TrainingFile:
                 f"{self.target} has {n:,} different numbers, and is taken for numbers; say --task "
                 f"classes or --task levels if that is not so"
             )
-        elif n > 2 and column.dtype.kind in "iuf":
+        elif getattr(column.dtype, "ordered", False):
+            note(f"the values of {self.target} have an order; say --task levels to make use of it")
+        elif 2 < n <= MANY_CLASSES and column.dtype.kind in "iuf":
             note(
                 f"{self.target} has {n:,} different numbers, and is taken for classes; say --task "
                 f"levels if they have an order, --task numbers if they are amounts"
@@ -416,7 +419,8 @@ class TrainingFiles:
         rest = {name: value for name, value in vars(self).items() if name != "files"}
         first, *others = (TrainingFile(file, **rest) for file in files)
         if others or (first.file.is_file() and first.file.stat().st_size > LARGE_FILE):
-            return TrainingBlocks.of([first, *others])
+            blocks = TrainingBlocks.of([first, *others])
+            return blocks.joined() if blocks.task == "numbers" else blocks
         return first.read()
 
 
@@ -474,6 +478,15 @@ class TrainingBlocks:
         """Columns that the files have besides, and why they are not used."""
         return dict.fromkeys(self.counters, "counts the rows")
 
+    def joined(self) -> TrainingTable:
+        """Return the table, read, for an estimator that needs all of it at once."""
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        X, y = (pd.concat(parts, ignore_index=True) for parts in zip(*self.X(), strict=True))
+        return TrainingTable(
+            X, y, self.name, self.preprocess, left_out=self.left_out, task=self.task
+        )
+
     def X(self) -> "Iterator[tuple[pd.DataFrame, pd.Series[Any]]]":  # noqa: N802 - as of a table
         """Yield the rows with a class of each block, and their classes."""
         n_left_out = 0
@@ -512,11 +525,13 @@ def _note_codes_and_identifiers(X: "pd.DataFrame", codes: Sequence[str]) -> None
         )
 
 
+TASKS = click.Choice(["classes", "levels", "numbers"])
+TASK = click.option("--task", type=TASKS, help="What the targets are; classes if left out.")
 ABOUT_COLUMNS = [
     click.option("--target", required=True, metavar="COLUMN", help="The column to predict."),
     click.option(
         "--task",
-        type=click.Choice(["classes", "levels", "numbers"]),
+        type=TASKS,
         help="What the target is: classes, classes with an order, or numbers. If it is left out, "
         "text and few different values are classes, many different numbers are numbers.",
     ),
