@@ -62,7 +62,7 @@ def test_prices_are_learnt_without_a_word_about_what_they_are(prices, houses):
     X, y = numbers_of(houses)
     assert type(model).__name__ == "CoCoRegressor"
     assert model.score(settle_kinds(X), y) > 0.9
-    assert "price has 119 different numbers, and is taken for numbers; say --task" in done.stderr
+    assert "price has 119 different values, and is taken for numbers; say --task" in done.stderr
     assert "other text such as 'sold', which is a gap; such rows are left out" in done.stderr
     assert "left out 3 rows whose price is not known" in done.stderr
     assert re.search(r"numbers   [\d,]+ to [\d,]+, mean [\d,]+\n", done.stdout)

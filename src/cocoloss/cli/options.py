@@ -305,7 +305,7 @@ class TrainingFile:
         task, n = guess_task(column, self.decimal(table) or "auto"), column.nunique()
         if task == "numbers":
             note(
-                f"{self.target} has {n:,} different numbers, and is taken for numbers; say --task "
+                f"{self.target} has {n:,} different values, and is taken for numbers; say --task "
                 f"classes or --task levels if that is not so"
             )
         elif getattr(column.dtype, "ordered", False):
