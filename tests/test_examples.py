@@ -171,6 +171,18 @@ def test_a_collapsed_embedding_forgets(run):
     assert_shows_something("picture.png")
 
 
+def test_intervals_are_wide_where_they_must_be(run):
+    printed = run("10_intervals", "--out", "picture.png")
+    shares = {line[:13].strip(): numbers(line) for line in printed.splitlines() if "of all" in line}
+    (of_all, *learnt), (_, *even) = shares["learnt widths"], shares["one width"]
+    assert 0.85 < of_all < 0.95
+    assert np.abs(np.array(learnt) - 0.9).mean() < np.abs(np.array(even) - 0.9).mean()
+    (line,) = (line for line in printed.splitlines() if line.startswith("width beside"))
+    beside, within = numbers(line)
+    assert within > 1.3 * beside
+    assert_shows_something("picture.png")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_example_is_in_the_gallery(name):
     picture = ROOT / "docs" / "images" / "gallery" / f"{name}.png"

@@ -206,6 +206,17 @@ def did_you_mean(word: str, names: Iterable[object]) -> str:
     return f"; did you mean {known[near[0]]!r}?" if near else ""
 
 
+def amount(value: float) -> str:
+    """Return a number as people write it: four digits, and all of those before the point.
+
+    Examples
+    --------
+    >>> amount(1234567.8), amount(0.123456)
+    ('1,234,568', '0.1235')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def listed(names: Iterable[object], *, quoted: bool = True, separator: str = ", ") -> str:
     """Return names with commas between, cut after a few.
 

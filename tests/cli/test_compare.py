@@ -298,3 +298,27 @@ def test_two_benchmarks_in_one_table_are_told_apart(long, found, refusal):
     known = found(apart)
     assert set(known["models"]) == set(MODELS)
     assert "2 benchmarks" in known["said"]
+
+
+@pytest.mark.parametrize("name", ["rmse", "MAE", "log_loss", "fit_seconds", "test rmse"])
+def test_errors_are_better_if_they_are_less(run, long, name):
+    errors = long.assign(score=1 - long["score"]).rename(columns={"score": name})
+    done = run(errors, "--score", name, "--json")
+    assert f"less {name} is taken for better; say --higher" in done.stderr
+    by_errors = json.loads(done.stdout)
+    by_scores = json.loads(run(long, "--json").stdout)
+    assert by_errors["higher_is_better"] is False
+    assert by_scores["higher_is_better"] is True
+    assert [m["model"] for m in by_errors["models"]] == [m["model"] for m in by_scores["models"]]
+    for ours, theirs in zip(by_errors["models"], by_scores["models"], strict=True):
+        assert [ours[k] for k in ("wins", "losses")] == [theirs[k] for k in ("wins", "losses")]
+        assert ours["rank"] == theirs["rank"]
+    told = run(errors, "--score", name, "--higher", "--json")
+    assert json.loads(told.stdout)["models"][0]["model"] == "chance"
+    assert told.stderr == ""
+
+
+def test_names_that_merely_resemble_errors_are_scores(run, long):
+    for name in ("lossless", "r2", "kappa", "coverage"):
+        done = run(long.rename(columns={"score": name}), "--score", name, "--json")
+        assert json.loads(done.stdout)["models"][0]["model"] == "ours"

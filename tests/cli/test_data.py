@@ -21,7 +21,7 @@ def test_check_reads_the_tables_and_says_what_they_are(run, frame, tmp_path):
     path = tmp_path / "gaps.csv"  # rows without a class are left out, as `fit` does
     frame.assign(kind=frame["kind"].where(frame.index > 4)).to_csv(path, index=False)
     result = run("data", "check", f"file:{path}#kind")
-    assert result.stderr == "note: gaps: left out 5 rows without a class\n"
+    assert result.stderr == "note: gaps: left out 5 rows without a target\n"
     assert "gaps  145 rows, 5 columns, 3 classes, " in result.stdout
     (check,) = json.loads(run("data", "check", f"file:{path}#kind", "--json").stdout)
     assert (check["n_rows"], check["n_left_out"]) == (145, 5)

@@ -28,10 +28,6 @@ TABLES = {
     "no such target": (b"a,b\n1,x\n2,z\n", "no column 'y'"),
     "one class": (b"a,y\n1,x\n2,x\n3,x\n", "one class|only"),
     "a target without a value": (b"a,y\n1,\n2,\n", "empty"),
-    "a target that is a number": (
-        b"a,y\n" + b"".join(b"%d,%d.5\n" % (i, i) for i in range(40)),
-        "quantity|class",
-    ),
     "nothing but the target": (b"y\nx\nz\nx\n", "column"),
     "constant columns": (b"a,b,y\n1,1,x\n1,1,z\n1,1,x\n1,1,z\n", "no column is left"),
 }

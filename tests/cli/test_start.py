@@ -7,7 +7,12 @@ import sys
 import pandas as pd
 import pytest
 
-from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
+from cocoloss import (
+    CoCoClassifier,
+    CoCoRegressor,
+    CrossEntropyClassifier,
+    DotRegressionClassifier,
+)
 
 HEAVY = ("torch", "pandas", "sklearn", "scipy", "numpy", "rich", "matplotlib", "optuna", "dask")
 
@@ -59,6 +64,10 @@ def test_predicting_needs_neither_torch_nor_scikit_learn(frame, table, tmp_path)
             ["predict", file, table, "--proba", "--outliers", "--keep", "id"],
             ["embed", file, table, "--keep", "id", "--out", tmp_path / "2.csv"],
         ]
+    size = X["size"].fillna(0)
+    CoCoRegressor(random_state=0).fit(X, size).save(tmp_path / "regressor.coco")
+    asked = ["--interval", "0.9", "--outliers", "--keep", "id", "--out", tmp_path / "3.csv"]
+    commands.append(["predict", tmp_path / "regressor.coco", table, *asked])
     numbers = X[["size"]].fillna(0)  # a model of arrays, whose columns have no names
     numbers.to_csv(tmp_path / "numbers.csv", index=False)
     CoCoClassifier(**small).fit(numbers.to_numpy(), y).save(tmp_path / "array.coco")

@@ -23,8 +23,23 @@ SPECS = {name: load_spec(PAPER / f"{name}.toml") for name in NAMES}
 INFO = TableInfo("credit-g", 1000, 20, 2, "print")
 
 
+BEYOND = {name: load_spec(PAPER / f"{name}.toml") for name in ("regression", "ordinal")}
+
+
 def test_there_are_no_others():
-    assert sorted(path.stem for path in PAPER.glob("*.toml")) == sorted([*SPECS, "mixture"])
+    assert sorted(path.stem for path in PAPER.glob("*.toml")) == sorted(
+        [*SPECS, *BEYOND, "mixture"]
+    )
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_specs_of_numbers_and_levels_can_be_planned(name):
+    spec = BEYOND[name]
+    assert (spec.name, spec.kind) == (name, name)
+    assert spec.deviations  # from a paper that has classes only
+    units = experiment_of(spec).plan(spec, [replace(INFO, n_classes=0)])
+    assert [unit.model for unit in units] == list(spec.models.names)
+    assert all(unit.tasks == spec.folds.outer and unit.seconds > 0 for unit in units)
 
 
 def test_the_mixture_has_half_of_its_networks_from_each_loss(monkeypatch):

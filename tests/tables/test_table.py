@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.tables import Table, make_table, read_table, split_target, write_table
+from cocoloss.tables import Table, guess_task, make_table, read_table, split_target, write_table
 from cocoloss.tables.table import find_counters, find_identifiers
 
 FRAME = pd.DataFrame(
@@ -252,3 +252,82 @@ def test_few_numbers_and_rare_classes_are_classes():
     assert split_target(frame_of(np.arange(100.0) % 20 / 4), "y")[1].nunique() == 20
     assert split_target(frame_of(list(range(100)) * 3), "y")[1].nunique() == 100
     assert split_target(frame_of(["a", "a", "b"]), "y")[1].nunique() == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "numbers"),
+    [
+        ([3, 1, 2], [3.0, 1.0, 2.0]),
+        (["$1,200.50", "$900", " $7 "], [1200.5, 900.0, 7.0]),
+        (["1.200,50 €", "3,5 €", "7 €"], [1200.5, 3.5, 7.0]),
+        (["1.5", "?", "2.5", ""], [1.5, 2.5]),
+        (pd.Categorical([2, 1, 2]), [2.0, 1.0, 2.0]),
+    ],
+)
+def test_numbers_are_read_as_those_of_any_column(values, numbers):
+    y = split_target(frame_of(values), "y", task="numbers", missing="drop")[1]
+    assert y.dtype == np.float64
+    assert y.tolist() == numbers
+
+
+def test_text_among_many_numbers_is_a_gap_with_a_warning():
+    values = [f"{k},5" for k in range(30)] + ["sold"]
+    with pytest.warns(UserWarning, match="other text such as 'sold', which is a gap"):
+        X, y = split_target(frame_of(values), "y", task="numbers", missing="drop")
+    assert y.tolist() == [k + 0.5 for k in range(30)]
+    assert X["x"].tolist() == list(range(30))
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "said"),
+    [
+        (["a", "b", "c"], {"task": "numbers"}, "written alike, but 'a', 'b', 'c'; mend"),
+        ([True, False], {"task": "numbers"}, "holds truths, not numbers"),
+        ([1.0, np.inf], {"task": "numbers"}, "holds inf"),
+        ([None, None], {"task": "numbers"}, "empty; there is no number to learn"),
+        ([1.0, None], {"task": "numbers"}, "has no number in 1 of 2 rows"),
+        (["a", "b", "a"], {"task": "levels"}, "'a', 'b', whose order nobody knows"),
+        (["a", "b", "a"], {"task": "levels", "levels": "b"}, "'a' is not among the levels 'b'"),
+        (["a", "b", "a"], {"task": "levels", "levels": "baa"}, "one is twice among"),
+        (["a", "b", "a"], {"task": "ranks"}, "task"),
+    ],
+)
+def test_numbers_and_levels_that_are_none_are_refused(values, options, said):
+    with pytest.raises(CoCoError, match=said):
+        split_target(frame_of(values), "y", **options)
+
+
+@pytest.mark.parametrize(
+    ("values", "levels", "order"),
+    [
+        (["c", "a", "b", "a"], "cba", ["c", "b", "a"]),
+        (["c", "a", "c"], ["c", "b", "a"], ["c", "a"]),
+        ([10, 9, 10, 2], None, [2, 9, 10]),
+        ([1.5, 0.5, 10.0, 0.5], None, ["0.5", "1.5", "10.0"]),
+        ([3, 1, 2, 1], ["3", "2", "1.0"], [3, 2, 1]),
+        (pd.Categorical(list("abca"), list("cba"), ordered=True), None, ["c", "b", "a"]),
+    ],
+)
+def test_levels_are_an_ordered_categorical(values, levels, order):
+    y = split_target(frame_of(values), "y", task="levels", levels=levels)[1]
+    assert y.dtype == pd.CategoricalDtype(order, ordered=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "task"),
+    [
+        (list("abcab"), "classes"),
+        ([f"person {k}" for k in range(50)], "classes"),
+        ([0, 1, 1, 0] * 30, "classes"),
+        ([True, False] * 30, "classes"),
+        (list(range(20)) * 9, "classes"),
+        (list(range(21)) * 9, "numbers"),
+        ([k + 0.5 for k in range(12)], "numbers"),
+        ([1.5, 2.5, 3.5], "classes"),
+        ([f"{k},50 €" for k in range(30)], "numbers"),
+        ([f"{k:03d}" for k in range(30)] * 2, "classes"),
+        (range(1, 31), "classes"),
+    ],
+)
+def test_many_different_numbers_are_guessed_to_be_numbers(values, task):
+    assert guess_task(pd.Series(values, name="y")) == task

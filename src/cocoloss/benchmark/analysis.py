@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cocoloss._checks import listed
+from cocoloss.benchmark.experiments import EXPERIMENTS
 from cocoloss.benchmark.store import TUNING, Store, chosen_variants, labels_of, tables_left_out
 from cocoloss.benchmark.tasks import OK, OPEN
 from cocoloss.exceptions import CoCoError
@@ -524,7 +525,7 @@ ON_THE_SPHERE = "dot regression on the sphere"
 
 @dataclass(frozen=True, eq=False)
 class AccuracyAnalysis:
-    """Models judged over folds and datasets."""
+    """Models judged over folds and datasets, by the measure of the kind of experiment."""
 
     # by balanced accuracy: the paper's models, the class-weighted ones, and all
     rankings: tuple[Ranking | NotRanked, ...]
@@ -537,7 +538,10 @@ class AccuracyAnalysis:
     # One line per model: means of all measures over the datasets that it has all folds of, and
     # ``n_datasets``, how many these are.
     measures: "pd.DataFrame"
-    leads: Leads | None  # of the reference of the first ranking; None if there is no ranking
+    # Of the reference of the first ranking; None if there is none, or if less is better.
+    leads: Leads | None
+    measure: str = "balanced_accuracy"  # of rankings, scores and spreads
+    higher_is_better: bool = True
 
 
 def analyse_accuracy(
@@ -545,21 +549,26 @@ def analyse_accuracy(
     missing: str = "drop_datasets",
     printed: Mapping[str, PrintedRanks] | None = None,
 ) -> AccuracyAnalysis:
-    """Rank models by balanced accuracy and dispersity.
+    """Rank models by balanced accuracy and dispersity, or by what a kind of experiment measures.
 
     ``missing`` says what becomes of datasets that lack a model: "drop_datasets" or "worst".
     ``printed`` ranks, by measure, are set beside rankings of the same models.
     """
-    lacking = [m for m in ("balanced_accuracy", "dispersity") if m not in findings.rows.columns]
+    kind = EXPERIMENTS.get(findings.kind, EXPERIMENTS["accuracy"])
+    measure, higher = kind.measure, kind.higher_is_better
+    lacking = [m for m in (measure, "dispersity") if m not in findings.rows.columns]
     rows = findings.rows.assign(**dict.fromkeys(lacking, float("nan")))
     models = models_of(findings)
-    cells = rows.groupby(["dataset", "model"], sort=False)["balanced_accuracy"]
+    cells = rows.groupby(["dataset", "model"], sort=False)[measure]
     with_results = [model for model in models if (rows["model"] == model).any()]
     scores = cells.mean().unstack().reindex(columns=with_results).sort_index()
     n_folds = cells.count().unstack().reindex(index=scores.index, columns=scores.columns)
     partial = (n_folds > 0) & n_folds.lt(n_folds.max(axis=1), axis=0)
     options: dict[str, Any] = {"missing": missing, "printed": printed or {}}
-    rankings = _rank_groups(rows, models, _accuracy_groups(models), **options)
+    groups = _accuracy_groups(models) if kind.task == "classes" else _all_models(models)
+    rankings = _rank_groups(
+        rows, models, groups, measure=measure, higher_is_better=higher, **options
+    )
     reference = next((r.reference for r in rankings if isinstance(r, Ranking)), None)
     complete = scores.mask(partial)
     return AccuracyAnalysis(
@@ -569,7 +578,9 @@ def analyse_accuracy(
         spreads=cells.std().unstack().reindex(index=scores.index, columns=scores.columns),
         partial=partial,
         measures=_measures(rows, scores.notna() & ~partial),
-        leads=None if reference is None else Leads(reference, complete, findings.characters),
+        leads=Leads(reference, complete, findings.characters) if reference and higher else None,
+        measure=measure,
+        higher_is_better=higher,
     )
 
 
@@ -594,8 +605,12 @@ def _accuracy_groups(models: Sequence[str]) -> dict[str, tuple[str, list[str]]]:
         "paper": ("The paper's models", [m for m in PAPER_MODELS if m in models]),
         "sphere": (f"The paper's models, {ON_THE_SPHERE}", _on_the_sphere(PAPER_MODELS, models)),
         "weighted": ("Models that count classes alike", [m for m in WEIGHTED if m in models]),
-        "all": ("All models", list(models)),
+        **_all_models(models),
     }
+
+
+def _all_models(models: Sequence[str]) -> dict[str, tuple[str, list[str]]]:
+    return {"all": ("All models", list(models))}
 
 
 def _dispersity(rows: Any, models: list[str], **options: Any) -> tuple[Ranking | NotRanked, ...]:

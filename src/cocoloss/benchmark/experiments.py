@@ -1,13 +1,14 @@
 """What a benchmark computes: an experiment, a module that is named by the ``kind`` of a spec.
 
-"accuracy" is built in. Any other kind is a Python file ``<kind>.py`` beside the spec, in a folder
-that is given, or in the current one; or a module that is installed, such as "package.module".
-What such a module has is said by :class:`Experiment`.
+"accuracy", "regression" and "ordinal" are built in. Any other kind is a Python file ``<kind>.py``
+beside the spec, in a folder that is given, or in the current one; or a module that is installed,
+such as "package.module". What such a module has is said by :class:`Experiment`.
 """
 
 import importlib
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,7 +20,41 @@ if TYPE_CHECKING:
     from cocoloss.benchmark.spec import Spec
     from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit
 
-EXPERIMENTS = {"accuracy": "cocoloss.benchmark.accuracy"}
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """A kind of experiment that comes with the package: where it is, and what reports say."""
+
+    module: str
+    about: str
+    task: str = "classes"  # what the targets are
+    measure: str = "balanced_accuracy"  # that ranks models
+    higher_is_better: bool = True
+    uses_folds: tuple[str, ...] = ("outer", "inner")
+
+
+_UNTUNED = "cocoloss.benchmark.numbers_and_levels"
+EXPERIMENTS = {
+    "accuracy": BuiltIn(
+        "cocoloss.benchmark.accuracy", "Models tuned on inner folds and judged on outer ones."
+    ),
+    "regression": BuiltIn(
+        _UNTUNED,
+        "Models of numbers with their usual settings, judged on outer folds.",
+        "numbers",
+        "relative_rmse",
+        higher_is_better=False,
+        uses_folds=("outer",),
+    ),
+    "ordinal": BuiltIn(
+        _UNTUNED,
+        "Models of ordered levels with their usual settings, judged on outer folds.",
+        "levels",
+        "mae",
+        higher_is_better=False,
+        uses_folds=("outer",),
+    ),
+}
 NEEDED = ("plan", "drive", "run")
 
 
@@ -50,6 +85,11 @@ def experiment_of(spec: "Spec") -> Experiment:
         return load_experiment(spec.kind, spec.experiments)
 
 
+def task_of(kind: str) -> str:
+    """Return what the targets of a kind of experiment are."""
+    return EXPERIMENTS[kind].task if kind in EXPERIMENTS else "classes"
+
+
 def load_experiment(kind: str, folders: Iterable[Path] = ()) -> Experiment:
     """Return the module of a kind of experiment; a file is looked for here as well, last."""
     file = None if kind in EXPERIMENTS else _file_of(kind, folders)
@@ -59,7 +99,7 @@ def load_experiment(kind: str, folders: Iterable[Path] = ()) -> Experiment:
             f"your own, {kind}.py, give its folder by --experiments FOLDER"
         )
     try:
-        named = EXPERIMENTS.get(kind, kind)
+        named = EXPERIMENTS[kind].module if kind in EXPERIMENTS else kind
         module = importlib.import_module(named) if file is None else _import_file(kind, file)
     except CoCoError:
         raise

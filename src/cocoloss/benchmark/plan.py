@@ -1,5 +1,6 @@
 """What a benchmark will do, how much of it is done, and what went wrong; nothing is run here."""
 
+import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cocoloss.benchmark.experiments import check_options, experiment_of
+from cocoloss.benchmark.experiments import check_options, experiment_of, task_of
 from cocoloss.benchmark.spec import Spec
 from cocoloss.benchmark.store import Count, Store, labels_of, now, tables_left_out
 from cocoloss.benchmark.tasks import FAILED, OK, OPEN, TableInfo, Unit, seed_of
@@ -28,7 +29,8 @@ class Tables:
 
         self.spec = spec
         with spec.at("data.source"):
-            self._source = load_source(resolved(spec.data.source, spec.folder))
+            source = resolved(spec.data.source, spec.folder)
+            self._source = load_source(source, task_of(spec.kind))
         self._fewest = rows_needed(spec)
         self.left_out: dict[str, str] = {}  # tables of a folder that cannot be used, and why
         self._infos: dict[str, TableInfo] = {}
@@ -88,13 +90,14 @@ class Tables:
                 f"{name}: {table.n_rows} rows cannot be split into folds.outer = {folds.outer}"
                 f"{within}; ask for fewer folds, or leave the table out"
             )
+        has_classes = task_of(self.spec.kind) != "numbers"
         info = TableInfo(
             table.name,
             table.n_rows,
             table.n_features,
-            table.n_classes,
+            table.n_classes if has_classes else 0,
             table.fingerprint,
-            table.class_ratio,
+            table.class_ratio if has_classes else math.nan,
             len(table.categorical) / max(table.n_features, 1),
         )
         known = self._infos.setdefault(name, info)

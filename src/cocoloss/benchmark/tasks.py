@@ -89,7 +89,7 @@ class TableInfo:
     name: str
     n_rows: int
     n_columns: int  # without the target
-    n_classes: int
+    n_classes: int  # 0 of numbers
     fingerprint: str  # of the content: the same table has the same one, wherever it lies
     class_ratio: float = math.nan  # rows of the largest class over rows of the smallest, if known
     categorical_share: float = math.nan  # of the columns, if known

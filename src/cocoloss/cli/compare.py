@@ -1,5 +1,6 @@
 """``cocoloss compare``: ranks, tests and the diagram for anybody's table of scores."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,11 @@ NAMES = {  # what columns are called, in small letters
     "model": {"model", "classifier", "method", "algorithm", "estimator", "learner", "framework"},
     "dataset": {"dataset", "data", "data set", "data_set", "task", "problem", "table"},
     "fold": {"fold", "split", "repeat", "seed", "run"},
-    "score": {"score", "value", "balanced_accuracy", "balanced accuracy", "accuracy"},
+    "score": {"score", "value", "balanced_accuracy", "balanced accuracy", "accuracy", "rmse"},
 }
+# Words of the names of scores of which less is better, unless the user says otherwise.
+ERRORS = {"rmse", "mae", "mse", "mape", "error", "loss", "logloss", "brier", "dispersity"}
+ERRORS |= {"seconds", "time", "rank"}
 ROW_NUMBERS = {  # what columns are called that number rows; column_1 has no name in its file
     *("", "column_1", "unnamed: 0", "#", "no", "no.", "nr", "nr.", "number", "row", "id", "index"),
     *("idx", "did", "tid", "data_id", "dataset_id", "task_id", "openml_id"),
@@ -45,8 +49,9 @@ OPTIONS = {"model": "--model-column", "dataset": "--dataset", "score": "--score"
 @click.option(
     "--higher/--lower",
     "higher_is_better",
-    default=True,
-    help="Which scores are better.  [default: higher]",
+    default=None,
+    help="Which scores are better.  [default: higher, unless the column is called rmse, mae, "
+    "log_loss or the like]",
 )
 @click.option(
     "--ranking",
@@ -116,6 +121,8 @@ def compare(
         options.check_out(out, [file], suffixes=SUFFIXES)
     frame = read_table(file, **how)
     scores = as_scores(frame, score=score, dataset=dataset, model=model, models=models)
+    if asked["higher_is_better"] is None:
+        asked["higher_is_better"] = _higher_is_better(scores.attrs.get("score", ""))
     comparison = compare_models(scores, fold_test=fold_test or "wilcoxon", **asked)
     if out is not None:
         from cocoloss.report.cd_diagram import cd_diagram  # noqa: PLC0415 - heavy
@@ -282,7 +289,17 @@ def _long(
     counts = scores.groupby("model", sort=False)["score"].count()
     _note_empty(list(counts.index[counts == 0]))
     scores = scores[~scores["model"].isin(counts.index[counts == 0])]
-    return _without_failures(scores) if found["fold"] is not None else scores
+    scores = _without_failures(scores) if found["fold"] is not None else scores
+    scores.attrs["score"] = found["score"]  # what it is called, of which a word may be "loss"
+    return scores
+
+
+def _higher_is_better(score: str) -> bool:
+    """Tell by the name of a column whether its scores are errors, and say so if they are."""
+    if not ERRORS & set(re.split(r"[^a-z]+", score.lower())):
+        return True
+    note(f"less {score} is taken for better; say --higher if that is not so")
+    return False
 
 
 def _wide(

@@ -66,33 +66,38 @@ def get_tables(source: str, names: tuple[str, ...]) -> None:
 @data.command("check")
 @SOURCE
 @NAMES
+@options.TASK
 @options.json_option
 @click.pass_context
-def check_all(ctx: click.Context, source: str, names: tuple[str, ...], as_json: bool) -> None:
+def check_all(
+    ctx: click.Context, source: str, names: tuple[str, ...], task: str | None, as_json: bool
+) -> None:
     """Read tables and say what they are; the exit code is 1 if one cannot be used."""
     from cocoloss._checks import counted  # noqa: PLC0415 - heavy
     from cocoloss.tables import check_tables, load_source  # noqa: PLC0415
 
-    tables = load_source(source)
+    task = task or "classes"
+    tables = load_source(source, task)
     checks = []
     for name in names or tables.names():
         with messages.notes_for_warnings(advice=ADVICE):  # beside the table that they are about
             (check,) = check_tables(tables, [name])
         checks.append(check._asdict())
         if check.n_left_out:
-            messages.note(f"{name}: left out {counted(check.n_left_out, 'row')} without a class")
+            messages.note(f"{name}: left out {counted(check.n_left_out, 'row')} without a target")
         if not as_json:
-            click.echo(_line(check))
+            click.echo(_line(check, task))
     if as_json:
         messages.print_json(checks)
     if not all(check["problem"] is None for check in checks):
         ctx.exit(1)
 
 
-def _line(check: Any) -> str:
+def _line(check: Any, task: str) -> str:
     if check.problem is not None:
         return f"{check.name}  {click.style('unusable: ', fg='red')}{check.problem}"
     return (
         f"{check.name}  {check.n_rows:,} rows, {check.n_features:,} columns, "
-        f"{check.n_classes:,} classes, {check.fingerprint[:12]}"
+        f"{check.n_classes:,} {task if task != 'numbers' else 'different numbers'}, "
+        f"{check.fingerprint[:12]}"
     )

@@ -1,4 +1,4 @@
-"""``cocoloss evaluate`` and ``demo``: cross-validation of our models beside two peers."""
+"""``cocoloss evaluate`` and ``demo``: cross-validation of our models beside peers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,16 +22,32 @@ if TYPE_CHECKING:
     from cocoloss.benchmark.evaluation import Evaluation
 
 SETS = {"breast cancer": "load_breast_cancer", "digits": "load_digits"}
-CHOICES = ("coco", "dr", "ce", "rf", "ksvm")
-COLUMNS = {  # measure -> (heading, digits, whether larger is better)
-    "balanced_accuracy": ("balanced accuracy", 4, True),
-    "accuracy": ("accuracy", 4, True),
-    "log_loss": ("log loss", 4, False),
-    "dispersity": ("dispersity", 3, False),
-    "nc1": ("NC1", 3, False),
-    "nc2": ("NC2", 3, False),
-    "nc4": ("NC4", 3, False),
+CLASSES = ("coco", "dr", "ce", "rf", "ksvm")
+BEYOND = ("coco-median", "coco-classes", "hgb", "svr", "ridge", "lightgbm")  # classes
+# Measure -> heading, digits, and whether larger is better, None if neither is.
+COLUMNS: dict[str, dict[str, tuple[str, int | None, bool | None]]] = {  # of a task
+    "classes": {
+        "balanced_accuracy": ("balanced accuracy", 4, True),
+        "accuracy": ("accuracy", 4, True),
+        "log_loss": ("log loss", 4, False),
+        "dispersity": ("dispersity", 3, False),
+        "nc1": ("NC1", 3, False),
+        "nc2": ("NC2", 3, False),
+        "nc4": ("NC4", 3, False),
+    },
+    "levels": {
+        "balanced_accuracy": ("balanced accuracy", 4, True),
+        "mae": ("levels off", 3, False),
+        "kappa": ("weighted kappa", 3, True),
+    },
+    "numbers": {
+        "rmse": ("RMSE", None, False),
+        "mae": ("MAE", None, False),
+        "r2": ("R2", 3, True),
+        "coverage": ("in 90% intervals", 3, None),
+    },
 }
+WITH_SPREAD = ("balanced_accuracy", "rmse")
 GEOMETRY = ("dispersity", "nc1", "nc2", "nc4")  # below the others where a terminal is narrow
 SECONDS = "seconds"
 UNBOUNDED = 10_000  # characters in a line
@@ -42,9 +58,9 @@ UNBOUNDED = 10_000  # characters in a line
 @click.option(
     "--model",
     "models",
-    type=click.Choice(CHOICES),
+    type=click.Choice([*CLASSES, *BEYOND]),
     multiple=True,
-    help="Only these models; may be given several times. All five if left out.",
+    help="Only these models; may be given several times. All that the task has if left out.",
 )
 @click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True)
 @PRIORS
@@ -56,7 +72,7 @@ def evaluate(
     source: TrainingFile,
     models: tuple[str, ...],
     folds: int,
-    priors: str,
+    priors: str | None,
     epochs: int | None,
     seed: int,
     solver: str | None,
@@ -69,19 +85,44 @@ def evaluate(
     as networks, whose folds train at once. Dispersity and NC1, NC2, NC4 say
     how far the embedding of the test rows has collapsed: 0 is all the way.
 
+    Numbers are judged by RMSE, MAE, R2 and how many of the test rows are in their intervals of 90%,
+    beside boosted trees, a random forest, support vectors and ridge regression; levels by how many
+    levels predictions are off and by kappa with quadratic weights, beside a forest of classes and
+    boosted trees of numbers that are rounded.
+
     \b
     cocoloss evaluate customers.csv --target churned
+    cocoloss evaluate houses.csv --target price
     """
     table = source.read()
+    classes = table.task == "classes"
+    if not classes:
+        given = {"--priors": priors, "--epochs": epochs}
+        options.refuse_given(given, f"is for classes, and the target is {table.task}")
     with messages.notes_for_warnings(advice=messages.ADVICE):
         # Columns are read once, as `fit` reads them: a fold may lack the cell that tells a kind.
-        X, y = _without_lone_rows(table.typed()[0], table.y)
-        evaluations = _run(X, y, models or CHOICES, folds, priors, epochs, seed, solver)
-    _note_few_rows(y.value_counts(), folds, len(evaluations[0].folds["accuracy"]))
+        X, y = table.typed()[0], table.y
+        if classes:
+            X, y = _without_lone_rows(X, y)
+            evaluations = _run(
+                X,
+                y,
+                models,
+                folds,
+                seed,
+                priors=priors or "uniform",
+                solver=solver,
+                network_options=_networks(epochs),
+            )
+        else:
+            evaluations = _run(X, y, models, folds, seed, task=table.task)
+    if classes:
+        _note_few_rows(y.value_counts(), folds, len(evaluations[0].folds["accuracy"]))
     if as_json:
-        messages.print_json(_as_json(evaluations))
+        messages.print_json(_as_json(evaluations, table.task))
     else:
-        _show(evaluations, f"{table.name}: {len(X):,} rows, {source.target}", priors)
+        title = f"{table.name}: {len(X):,} rows, {source.target}"
+        _show(evaluations, title, priors or "uniform", table.task)
 
 
 @click.command()
@@ -115,14 +156,16 @@ def demo(out: Path, folds: int, epochs: int | None, seed: int, as_json: bool) ->
     for name, loader in SETS.items():
         X, y = getattr(datasets, loader)(return_X_y=True, as_frame=True)
         with messages.notes_for_warnings():
-            evaluations = _run(X, y, CHOICES, folds, "uniform", epochs, seed)
-            estimator = Training(epochs=epochs, seed=seed).classifier()
+            evaluations = _run(X, y, CLASSES, folds, seed, network_options=_networks(epochs))
+            estimator = Training(epochs=epochs, seed=seed).estimator()
             record = record_fit(estimator, X, y, data_name=name, random_state=seed)
         page = out / f"{name.replace(' ', '-')}.html"
         write_run_report(record, page)
-        results[name] = {"models": _as_json(evaluations), "page": str(page)}
+        results[name] = {"models": _as_json(evaluations, "classes"), "page": str(page)}
         if not as_json:
-            _show(evaluations, f"{name}: {len(X):,} rows, {X.shape[1]} columns", "uniform")
+            _show(
+                evaluations, f"{name}: {len(X):,} rows, {X.shape[1]} columns", "uniform", "classes"
+            )
             click.echo(f"How CoCo learns it: {page}\n")
     if as_json:
         messages.print_json(results)
@@ -155,22 +198,28 @@ def _note_few_rows(counts: Any, asked: int, n_folds: int) -> None:
         messages.note(f"classes with fewer rows than the {n_folds} folds are not in each: {names}")
 
 
+def _networks(epochs: int | None) -> dict[str, Any]:
+    return {} if epochs is None else {"max_iter": epochs}
+
+
 def _run(
     X: Any,
     y: Any,
     models: Sequence[str],
     folds: int,
-    priors: str,
-    epochs: int | None,
     seed: int,
-    solver: str | None = None,
+    *,
+    task: str = "classes",
+    **of_classes: Any,
 ) -> "list[Evaluation]":
     """Return the evaluations, with a line that says whose turn it is."""
     from rich import progress  # noqa: PLC0415 - heavy
     from rich.console import Console  # noqa: PLC0415
 
-    from cocoloss.benchmark.evaluation import NAMES, evaluate_models  # noqa: PLC0415
-
+    names = _names(task)
+    for model in models:
+        if model not in names:
+            raise CoCoError(f"--model {model} is not for {task}; there are {', '.join(names)}")
     console = Console(stderr=True)
     with progress.Progress(
         progress.SpinnerColumn(),
@@ -181,79 +230,100 @@ def _run(
         transient=True,
         disable=not console.is_terminal,
     ) as bar:
-        task = bar.add_task("", total=len(models), completed=-1)
-        return evaluate_models(
-            X,
-            y,
-            models,
-            n_folds=folds,
-            priors=priors,
-            seed=seed,
-            solver=solver,
-            network_options={} if epochs is None else {"max_iter": epochs},
-            on_model=lambda model: bar.update(task, advance=1, description=NAMES[model]),
-        )
+        line = bar.add_task("", total=len(models or names), completed=-1)
+
+        def on_model(model: str) -> None:
+            bar.update(line, advance=1, description=names[model])
+
+        asked: dict[str, Any] = {"models": models or tuple(names), "n_folds": folds, "seed": seed}
+        if task == "classes":
+            from cocoloss.benchmark.evaluation import evaluate_models  # noqa: PLC0415
+
+            return evaluate_models(X, y, **asked, **of_classes, on_model=on_model)
+        from cocoloss.benchmark.numbers_and_levels import evaluate_task  # noqa: PLC0415
+
+        return evaluate_task(X, y, task, **asked, on_model=on_model)
 
 
-def _as_json(evaluations: "list[Evaluation]") -> list[dict[str, Any]]:
+def _names(task: str) -> dict[str, str]:
+    """Return the models of a task in words, by their short names."""
+    if task == "classes":
+        from cocoloss.benchmark.evaluation import NAMES  # noqa: PLC0415 - heavy
+
+        return NAMES
+    from cocoloss.benchmark.numbers_and_levels import TASKS  # noqa: PLC0415 - heavy
+
+    return {name: model.name for name, model in TASKS[task].models.items()}
+
+
+def _as_json(evaluations: "list[Evaluation]", task: str) -> list[dict[str, Any]]:
     """Return what machines read: means, and every fold."""
     return [
         {
             "model": evaluation.model,
             "seconds": evaluation.seconds,
-            **{measure: evaluation.mean(measure) for measure in COLUMNS},
+            **{measure: evaluation.mean(measure) for measure in COLUMNS[task]},
             "folds": evaluation.folds,
         }
         for evaluation in evaluations
     ]
 
 
-def _show(evaluations: "list[Evaluation]", title: str, priors: str) -> None:
+def _show(evaluations: "list[Evaluation]", title: str, priors: str, task: str) -> None:
     """Print the table; the best of each column is bold, and what it means stands below."""
     import numpy as np  # noqa: PLC0415 - heavy
     from rich.measure import Measurement  # noqa: PLC0415
 
-    shown = [m for m in COLUMNS if any(np.isfinite(e.mean(m)) for e in evaluations)]
+    shown = [m for m in COLUMNS[task] if any(np.isfinite(e.mean(m)) for e in evaluations)]
     console = messages.console()
-    tables = [_table(evaluations, [*shown, SECONDS], title)]
+    tables = [_table(evaluations, [*shown, SECONDS], task, title)]
     unbounded = console.options.update(width=UNBOUNDED)
     if Measurement.get(console, unbounded, tables[0]).maximum > console.width:  # nothing is cut
         geometry = [m for m in shown if m in GEOMETRY]
         quality = [*(m for m in shown if m not in GEOMETRY), SECONDS]
-        tables = [_table(evaluations, quality, title)]
-        tables += [_table(evaluations, geometry)] if geometry else []
-    n_folds = len(evaluations[0].folds["accuracy"])
+        tables = [_table(evaluations, quality, task, title)]
+        tables += [_table(evaluations, geometry, task)] if geometry else []
+    n_folds = len(evaluations[0].folds[shown[0]])
     alike = "count alike for every model" if priors == "uniform" else "count as often as they occur"
     with messages.escaped_output():
         for table in tables:
             console.print(table)
-        click.echo(f"Means over the test rows of {n_folds} folds; classes {alike}.")
+        of_classes = f"; classes {alike}" if task == "classes" else ""
+        click.echo(f"Means over the test rows of {n_folds} folds{of_classes}.")
 
 
-def _table(evaluations: "list[Evaluation]", shown: Sequence[str], title: str = "") -> Any:
-    from cocoloss.benchmark.evaluation import NAMES  # noqa: PLC0415 - heavy
-
-    headings = ["s/fit" if m == SECONDS else COLUMNS[m][0] for m in shown]
-    columns = [_cells(evaluations, measure) for measure in shown]
-    names = [NAMES[evaluation.model] for evaluation in evaluations]
+def _table(
+    evaluations: "list[Evaluation]", shown: Sequence[str], task: str, title: str = ""
+) -> Any:
+    headings = ["s/fit" if m == SECONDS else COLUMNS[task][m][0] for m in shown]
+    columns = [_cells(evaluations, measure, task) for measure in shown]
+    words = _names(task)
+    names = [words[evaluation.model] for evaluation in evaluations]
     rows = zip(names, *columns, strict=True)
     return messages.table(title, ["model"], headings, rows, no_wrap=True)
 
 
-def _cells(evaluations: "list[Evaluation]", measure: str) -> list[Any]:
+def _cells(evaluations: "list[Evaluation]", measure: str, task: str) -> list[Any]:
     """Return a column of the table; the best is bold."""
     import numpy as np  # noqa: PLC0415 - heavy
     from rich.text import Text  # noqa: PLC0415
 
+    from cocoloss._checks import amount  # noqa: PLC0415
+
     if measure == SECONDS:
         return [f"{evaluation.seconds:.2f}" for evaluation in evaluations]
-    _, digits, larger = COLUMNS[measure]
+    _, digits, larger = COLUMNS[task][measure]
+
+    def write(value: float, digits: int | None) -> str:
+        return amount(value) if digits is None else f"{value:.{digits}f}"
+
     means = [evaluation.mean(measure) for evaluation in evaluations]
-    texts = ["" if np.isnan(mean) else f"{mean:.{digits}f}" for mean in means]
-    if measure == "balanced_accuracy":
+    texts = ["" if np.isnan(mean) else write(mean, digits) for mean in means]
+    if measure in WITH_SPREAD:
         between = " ± " if messages.can_print("±") else " +- "
-        spreads = [evaluation.spread(measure) for evaluation in evaluations]
-        texts = [f"{t}{between}{spread:.3f}" for t, spread in zip(texts, spreads, strict=True)]
-    best = np.nanmax(means) if larger else np.nanmin(means)
-    stands_out = [len(means) > 1 and mean == best for mean in means]
-    return [Text(t, "bold" if out else "") for t, out in zip(texts, stands_out, strict=True)]
+        spreads = [write(e.spread(measure), digits and 3) for e in evaluations]
+        texts = [f"{t}{between}{spread}" for t, spread in zip(texts, spreads, strict=True)]
+    best = None
+    if larger is not None and len(means) > 1:
+        best = np.nanmax(means) if larger else np.nanmin(means)
+    return [Text(t, "bold" if m == best else "") for t, m in zip(texts, means, strict=True)]

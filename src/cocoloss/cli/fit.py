@@ -40,7 +40,8 @@ def fit(
 ) -> None:
     """Learn a model from a table and save it.
 
-    Columns may be numbers, categories, dates and booleans, with gaps. The model file holds weights,
+    The target may be classes, ordered levels or numbers; see --task. Columns may be numbers,
+    categories, dates and booleans, with gaps. The model file holds weights,
     no rows (but those of --solver kernel, as numbers, unless --landmarks is kmeans); it is safe to
     send and to open.
 
@@ -51,6 +52,7 @@ def fit(
 
     \b
     cocoloss fit customers.csv --target churned --out churn.coco
+    cocoloss fit houses.csv --target price --out prices.coco
     cocoloss fit big/*.parquet --target churned --solver kernel --out churn.coco
     """
     import time  # noqa: PLC0415
@@ -63,10 +65,16 @@ def fit(
     if soft and (tune or training.model != "coco"):
         raise CoCoError("--unlabelled soft is for --model coco, without --tune")
     table = source.read("keep" if soft else "drop")
-    estimator = training.classifier(
+    if tune and table.task == "numbers":
+        raise CoCoError("--tune is for networks; numbers have kernels, which try their settings")
+    if soft and table.task == "numbers":
+        raise CoCoError("--unlabelled soft is for classes and levels, and the target is numbers")
+    more = {"unlabelled": "soft"} if soft else {}
+    estimator = training.estimator(
+        table.task,
         preprocess=table.preprocess,
         verbose=messages.is_terminal() and not as_json,
-        unlabelled="soft" if soft else None,
+        **more,
     )
     started = time.perf_counter()
     tuned: dict[str, Any] | None = None
@@ -124,47 +132,90 @@ def _tune(estimator: Any, table: TrainingTable, n_trials: int, seed: int) -> dic
 def _facts(
     estimator: Any, table: TrainingTable | TrainingBlocks, out: Path, seconds: float
 ) -> dict[str, Any]:
+    preprocessor = estimator.preprocessor_
+    of_target = _of_numbers if table.task == "numbers" else _of_classes
+    return {
+        "model": str(out),
+        "bytes": out.stat().st_size,
+        "class": type(estimator).__name__,
+        "task": table.task,
+        "columns": len(preprocessor.column_names_) + len(table.left_out),
+        "features": preprocessor.n_features_out_,
+        "kinds": preprocessor.kinds_,
+        "dropped_columns": table.left_out | preprocessor.dropped_columns_,
+        "seconds": round(seconds, 3),
+        **of_target(estimator, table),
+        **_of_kernels(estimator),
+    }
+
+
+def _of_classes(estimator: Any, table: TrainingTable | TrainingBlocks) -> dict[str, Any]:
+    """Return the classes or levels, in their order, and how good the fit is."""
     import numpy as np  # noqa: PLC0415 - heavy
 
-    preprocessor = estimator.preprocessor_
+    labels, counts = estimator.classes_, estimator.history_.class_masses.astype(np.int64)
     if isinstance(table, TrainingTable):
-        known = table.y.dropna()
-        labels, counts = np.unique(np.asarray(known), return_counts=True)
-        unlabelled = {"unlabelled_rows": n} if (n := len(table.y) - len(known)) else {}
-    else:
-        labels = estimator.classes_
-        counts = estimator.history_.class_masses.astype(np.int64)
-        unlabelled = {}
-    return (
-        unlabelled
-        | {
-            "model": str(out),
-            "bytes": out.stat().st_size,
-            "class": type(estimator).__name__,
-            "rows": int(counts.sum()),
-            "columns": len(preprocessor.column_names_) + len(table.left_out),
-            "features": preprocessor.n_features_out_,
-            "kinds": preprocessor.kinds_,
-            "dropped_columns": table.left_out | preprocessor.dropped_columns_,
-            "classes": dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True)),
-            "seconds": round(seconds, 3),
-        }
-        | _how_it_went(estimator)
-    )
+        counts = np.asarray(table.y.value_counts()[labels])
+    facts = {
+        "rows": int(counts.sum()),
+        "classes": dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True)),
+    }
+    if isinstance(table, TrainingTable) and (n := int(table.y.isna().sum())):
+        facts["unlabelled_rows"] = n
+    if estimator.model_.machine is None:
+        return facts | {"members": len(estimator.heads_), "epochs": estimator.n_iter_}
+    facts |= {"networks": len(estimator.heads_) - 1, "loo_accuracy": estimator.loo_score_}
+    if table.task == "levels" and isinstance(table, TrainingTable):
+        ranks = table.y.cat.codes.to_numpy()
+        facts["loo_mae"] = np.abs(estimator.loo_proba_.argmax(axis=1) - ranks).mean()
+    return facts
 
 
-def _how_it_went(estimator: Any) -> dict[str, Any]:
-    """Return what there is to say of networks, or of kernels."""
+def _of_numbers(estimator: Any, table: TrainingTable | TrainingBlocks) -> dict[str, Any]:
+    """Return what the numbers are like, and how far off rows are that were left out."""
+    import numpy as np  # noqa: PLC0415 - heavy
+
+    y = np.asarray(table.y)
+    return {
+        "rows": len(y),
+        "numbers": {"least": y.min(), "mean": y.mean(), "most": y.max(), "deviation": y.std()},
+        "loo_r2": estimator.loo_score_,
+        "loo_rmse": float(np.sqrt(np.mean(np.square(estimator.loo_prediction_ - y)))),
+    }
+
+
+def _of_kernels(estimator: Any) -> dict[str, Any]:
     machine = estimator.model_.machine
     if machine is None:
-        return {"members": len(estimator.heads_), "epochs": estimator.n_iter_}
+        return {}
     return {
         "kernels": [kernel.kind for kernel in machine.kernels],
-        "networks": len(estimator.heads_) - 1,
         "landmarks": estimator.landmarks,
         "rows_in_file": machine.n_rows if estimator.landmarks == "rows" else 0,
-        "loo_accuracy": estimator.loo_score_,
     }
+
+
+def _target_lines(facts: dict[str, Any]) -> tuple[str, str]:
+    """Return what the target is, and how good fits of kernels are without each row."""
+    from cocoloss._checks import amount, counted  # noqa: PLC0415 - heavy
+
+    if facts["task"] == "numbers":
+        least, mean, most, deviation = map(amount, facts["numbers"].values())
+        what = f"numbers   {least} to {most}, mean {mean}"
+        rmse = amount(facts["loo_rmse"])
+        good = f"R2 {facts['loo_r2']:.3f}, RMSE {rmse} (guessing the mean {deviation})"
+    else:
+        between = " < " if facts["task"] == "levels" else ", "
+        shown = [f"{name} ({count:,})" for name, count in facts["classes"].items()]
+        what = f"{facts['task']:<10}{messages.listed(shown, between)}"
+        good = f"right for {facts.get('loo_accuracy', 0):.1%} of the rows"
+        if "loo_mae" in facts:
+            good += f", {facts['loo_mae']:.2f} levels off on average"
+    if "kernels" not in facts:
+        networks, epochs = counted(facts["members"], "network"), counted(facts["epochs"], "epoch")
+        return what, f"trained   {networks}, {epochs}, {facts['seconds']:.1f} s"
+    kernels = counted(len(facts["kernels"]), "kernel")
+    return what, f"fitted    {kernels}, {facts['seconds']:.1f} s; {good}, by fits without them"
 
 
 def _print(facts: dict[str, Any]) -> None:
@@ -173,7 +224,6 @@ def _print(facts: dict[str, Any]) -> None:
     dropped = facts["dropped_columns"]
     kinds = Counter(facts["kinds"].values())  # in the order in which they first come
     plurals = {"category": "categories"}
-    classes = messages.listed(f"{name} ({count:,})" for name, count in facts["classes"].items())
     without = facts.get("unlabelled_rows", 0)
     more = f", and {without:,} without a label" if without else ""
     click.echo(f"rows      {facts['rows']:,}{more}")
@@ -185,18 +235,8 @@ def _print(facts: dict[str, Any]) -> None:
         click.echo(
             f"          left out: {messages.listed(f'{n} ({why})' for n, why in dropped.items())}"
         )
-    click.echo(f"classes   {classes}")
-    if "kernels" in facts:
-        kernels, right = counted(len(facts["kernels"]), "kernel"), facts["loo_accuracy"]
-        click.echo(
-            f"fitted    {kernels}, {facts['seconds']:.1f} s; right for {right:.1%} of the rows, by "
-            f"fits without them"
-        )
-    else:
-        click.echo(
-            f"trained   {counted(facts['members'], 'network')}, "
-            f"{counted(facts['epochs'], 'epoch')}, {facts['seconds']:.1f} s"
-        )
+    for line in _target_lines(facts):
+        click.echo(line)
     if "tuned" in facts:
         tuned = facts["tuned"]
         click.echo(

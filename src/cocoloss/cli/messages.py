@@ -24,11 +24,11 @@ OTHER_ADVICE = "leave such a column out with --drop"
 LEFT_OUT = ("text", "rare")  # columns about which there is no more to say than that
 
 
-def listed(names: Iterable[object]) -> str:
+def listed(names: Iterable[object], separator: str = ", ") -> str:
     """Return names with commas between, cut after a few so that they fit on a line."""
     from cocoloss._checks import listed as shared  # noqa: PLC0415 - loads numpy, the help does not
 
-    return shared(names, quoted=False)
+    return shared(names, quoted=False, separator=separator)
 
 
 def note(text: str) -> None:

@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -31,6 +31,8 @@ MODELS = {  # option -> class of cocoloss.estimators
     "dr": "DotRegressionClassifier",
     "ce": "CrossEntropyClassifier",
 }
+FOR_TASK = {"levels": "CoCoOrdinalClassifier", "numbers": "CoCoRegressor"}
+NOT_FOR_NUMBERS = ("--priors", "--embedding-dim")
 
 
 def packed(
@@ -106,9 +108,7 @@ EPOCHS = click.option(
 PRIORS = click.option(
     "--priors",
     type=click.Choice(["uniform", "empirical"]),
-    default="uniform",
-    show_default=True,
-    help="Count all classes alike, or as often as they occur.",
+    help="Count all classes alike, as if it is left out, or as often as they occur.",
 )
 SEED = click.option(
     "--seed", default=0, show_default=True, help="The same seed gives the same result."
@@ -124,26 +124,35 @@ SOLVER = click.option(
 
 @dataclass(frozen=True)
 class Training:
-    """What to train; what the user leaves out, the classifier decides."""
+    """What to train; what the user leaves out, the estimator decides."""
 
     model: str = "coco"
     epochs: int | None = None
     members: int | None = None
-    priors: str = "uniform"
+    priors: str | None = None
     seed: int = 0
     solver: str | None = None
     time_limit: float | None = None
     landmarks: str | None = None
 
-    def classifier(self, **options: Any) -> Any:
-        """Return the classifier, with further arguments unless they are None."""
+    def estimator(self, task: str = "classes", **options: Any) -> Any:
+        """Return the estimator for a task, with further arguments unless they are None."""
         from cocoloss import estimators  # noqa: PLC0415 - heavy
 
-        if self.solver is not None and self.model != "coco":
-            raise CoCoError(f"--solver is for --model coco, not for {self.model}; leave it out")
-        if self.landmarks is not None and self.model != "coco":
-            raise CoCoError(f"--landmarks is for --model coco, not for {self.model}; leave it out")
+        of_coco = {"--solver": self.solver, "--landmarks": self.landmarks}
+        if self.model != "coco":
+            refuse_given(of_coco, f"is for --model coco, not for {self.model}")
+            if task != "classes":
+                raise CoCoError(f"--model {self.model} is for classes, not for {task}")
+        of_classes = {
+            "priors": self.priors,
+            "embedding_dim": options.pop("embedding_dim", None),
+        }
+        if task == "numbers":
+            named = dict(zip(NOT_FOR_NUMBERS, of_classes.values(), strict=True))
+            refuse_given(named, "is for classes and levels, and the target is numbers")
         given = {
+            **of_classes,
             "max_iter": self.epochs,
             "n_members": self.members,
             "solver": self.solver,
@@ -151,11 +160,17 @@ class Training:
             "landmarks": self.landmarks,
             **options,
         }
-        return getattr(estimators, MODELS[self.model])(
-            priors=self.priors,
+        return getattr(estimators, FOR_TASK.get(task, MODELS[self.model]))(
             random_state=self.seed,
             **{name: value for name, value in given.items() if value is not None},
         )
+
+
+def refuse_given(given: dict[str, Any], why: str) -> None:
+    """Refuse the first option that has a value."""
+    for option, value in given.items():
+        if value is not None:
+            raise CoCoError(f"{option} {why}; leave it out")
 
 
 training_options = packed(
@@ -231,8 +246,9 @@ class TrainingTable:
     y: "pd.Series[Any]"
     name: str  # of the file
     preprocess: Any = "auto"  # for an estimator that reads columns as the user, or the file, says
-    n_left_out: int = 0  # rows without a class that the file has besides
+    n_left_out: int = 0  # rows without a target that the file has besides
     left_out: dict[str, str] = field(default_factory=dict)  # column that the file has besides: why
+    task: str = "classes"
 
     def typed(self) -> tuple["pd.DataFrame", "dict[str, ColumnKind]"]:
         """Return the columns typed by their kinds, so that no fold reads them differently."""
@@ -253,26 +269,84 @@ class TrainingFile:
     categorical: tuple[str, ...]
     day_first: bool | None  # in dates that do not tell
     use: tuple[str, ...] = ()  # columns that only count the rows
+    task: str | None = None  # what the target is; a guess if None
+    levels: str | None = None  # with commas between
 
     def read(self, missing: str = "drop") -> TrainingTable:
         """Return the table and its target; note what the user may want otherwise.
 
         Rows whose target is not known are left out, unless ``missing`` is "keep".
         """
-        from cocoloss.tables import split_target  # noqa: PLC0415 - heavy
-
         with notes_for_warnings(advice=ADVICE):
             table = self.open()
             frame = table.read()
         self.check_columns(frame)
-        X, y = split_target(frame.drop(columns=list(self.drop)), self.target, missing=missing)
+        known = replace(self, task=self.task_of(frame, table))
+        X, y = known.split(frame, table, missing)
         counters = self.counters(frame, X)
         X = X.drop(columns=counters)
         n_left_out = len(frame) - len(y)
         if n_left_out:
             note(f"left out {n_left_out:,} rows whose {self.target} is not known")
         left_out = dict.fromkeys(counters, "counts the rows")
-        return TrainingTable(X, y, self.file.name, self.preprocess(table, X), n_left_out, left_out)
+        preprocess = self.preprocess(table, X)
+        return TrainingTable(
+            X, y, self.file.name, preprocess, n_left_out, left_out, str(known.task)
+        )
+
+    def task_of(self, frame: "pd.DataFrame", table: "TableFile") -> str:
+        """Return what the target is, as the user says, or as it looks; then say so."""
+        from cocoloss.tables import guess_task  # noqa: PLC0415 - heavy
+        from cocoloss.tables.table import MANY_CLASSES  # noqa: PLC0415
+
+        if self.levels is not None and self.task not in (None, "levels"):
+            raise CoCoError(f"--levels is for levels, and --task is {self.task}; leave one out")
+        if self.task is not None or self.levels is not None:
+            return self.task or "levels"
+        if self.target not in frame:
+            return "classes"  # which says what there is
+        column = frame[self.target]
+        task, n = guess_task(column, self.decimal(table) or "auto"), column.nunique()
+        if task == "numbers":
+            note(
+                f"{self.target} has {n:,} different values, and is taken for numbers; say --task "
+                f"classes or --task levels if that is not so"
+            )
+        elif getattr(column.dtype, "ordered", False):
+            note(f"the values of {self.target} have an order; say --task levels to make use of it")
+        elif 2 < n <= MANY_CLASSES and column.dtype.kind in "iuf":
+            note(
+                f"{self.target} has {n:,} different numbers, and is taken for classes; say --task "
+                f"levels if they have an order, --task numbers if they are amounts"
+            )
+        return task
+
+    def split(
+        self,
+        frame: "pd.DataFrame",
+        table: "TableFile",
+        missing: str = "drop",
+        *,
+        whole: bool = True,
+    ) -> tuple[Any, Any]:
+        """Return the features and the target of rows of the file, of which the task is known."""
+        from cocoloss.tables import split_target  # noqa: PLC0415 - heavy
+
+        frame = frame.drop(columns=list(self.drop), errors="ignore")
+        with notes_for_warnings(advice={"strays": "such rows are left out"}):
+            return split_target(
+                frame,
+                self.target,
+                missing=missing,
+                whole=whole,
+                task=self.task or "classes",
+                levels=None if self.levels is None else self.levels.split(","),
+                decimal=self.decimal(table) or "auto",
+            )
+
+    def decimal(self, table: "TableFile") -> str | None:
+        """Return the decimal mark, if the user or the file says it."""
+        return table.decimal if table.decimal == "," or self.how.get("decimal") else None
 
     @property
     def _categories(self) -> list[str]:
@@ -298,11 +372,10 @@ class TrainingFile:
         categorical = self._categories
         table = table.with_options(text=[self.target, *self.drop, *categorical])
         _note_codes_and_identifiers(X, [name for name in table.codes if name in X])
-        decimal = table.decimal if table.decimal == "," or self.how.get("decimal") else None
         said: dict[str, Any] = {
             "categorical_features": categorical or None,
             "day_first": self.day_first,
-            "decimal": decimal,
+            "decimal": self.decimal(table),
         }
         arguments = {name: value for name, value in said.items() if value is not None}
         return TablePreprocessor(**arguments) if arguments else "auto"
@@ -346,19 +419,24 @@ class TrainingFiles:
     categorical: tuple[str, ...]
     day_first: bool | None
     use: tuple[str, ...] = ()
+    task: str | None = None
+    levels: str | None = None
 
     def read(self, missing: str = "drop") -> "TrainingTable | TrainingBlocks":
         """Return the table, read, or in blocks if it is large or in several files."""
         files = [file for path in self.files for file in _files_in(path)]
-        rest = self.target, self.drop, self.how, self.categorical, self.day_first, self.use
-        first, *others = (TrainingFile(file, *rest) for file in files)
+        rest = {name: value for name, value in vars(self).items() if name != "files"}
+        first, *others = (TrainingFile(file, **rest) for file in files)
         if others or (first.file.is_file() and first.file.stat().st_size > LARGE_FILE):
+            blocks = TrainingBlocks.of([first, *others])
+            if blocks.task == "numbers":
+                return blocks.joined()
             if missing == "keep":
                 raise CoCoError(
                     "--unlabelled soft needs the whole table in memory; name one file, or use "
                     "--unlabelled ignore"
                 )
-            return TrainingBlocks.of([first, *others])
+            return blocks
         return first.read(missing)
 
 
@@ -398,9 +476,16 @@ class TrainingBlocks:
             table = first.open()
             frame = next(table.chunks(BLOCK_ROWS))
         first.check_columns(frame)
-        X, _ = split_part(first, frame)
+        task = first.task_of(frame, table)
+        sources = [replace(source, task=task) for source in sources]
+        X, _ = split_part(sources[0], frame, table)
         counters = first.counters(frame, X)
         return cls(sources, counters, first.preprocess(table, X.drop(columns=counters)))
+
+    @property
+    def task(self) -> str:
+        """What the target is."""
+        return str(self.sources[0].task)
 
     @property
     def name(self) -> str:
@@ -412,12 +497,22 @@ class TrainingBlocks:
         """Columns that the files have besides, and why they are not used."""
         return dict.fromkeys(self.counters, "counts the rows")
 
+    def joined(self) -> TrainingTable:
+        """Return the table, read, for an estimator that needs all of it at once."""
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        X, y = (pd.concat(parts, ignore_index=True) for parts in zip(*self.X(), strict=True))
+        return TrainingTable(
+            X, y, self.name, self.preprocess, left_out=self.left_out, task=self.task
+        )
+
     def X(self) -> "Iterator[tuple[pd.DataFrame, pd.Series[Any]]]":  # noqa: N802 - as of a table
         """Yield the rows with a class of each block, and their classes."""
         n_left_out = 0
         for source in self.sources:
-            for frame in source.open().chunks(BLOCK_ROWS):
-                X, y = split_part(source, frame)
+            table = source.open()
+            for frame in table.chunks(BLOCK_ROWS):
+                X, y = split_part(source, frame, table)
                 n_left_out += len(frame) - len(y)
                 yield X.drop(columns=self.counters), y
         if n_left_out and not self.told:
@@ -425,13 +520,10 @@ class TrainingBlocks:
             note(self.told[0])
 
 
-def split_part(source: TrainingFile, frame: "pd.DataFrame") -> tuple[Any, Any]:
-    """Return the features and classes of some rows of a file."""
-    from cocoloss.tables import split_target  # noqa: PLC0415 - heavy
-
-    frame = frame.drop(columns=list(source.drop), errors="ignore")
+def split_part(source: TrainingFile, frame: "pd.DataFrame", table: "TableFile") -> tuple[Any, Any]:
+    """Return the features and the target of some rows of a file."""
     try:
-        return split_target(frame, source.target, missing="drop", whole=False)
+        return source.split(frame, table, whole=False)
     except CoCoError as error:
         raise CoCoError(f"{source.file}: {error}") from error
 
@@ -452,8 +544,21 @@ def _note_codes_and_identifiers(X: "pd.DataFrame", codes: Sequence[str]) -> None
         )
 
 
+TASKS = click.Choice(["classes", "levels", "numbers"])
+TASK = click.option("--task", type=TASKS, help="What the targets are; classes if left out.")
 ABOUT_COLUMNS = [
     click.option("--target", required=True, metavar="COLUMN", help="The column to predict."),
+    click.option(
+        "--task",
+        type=TASKS,
+        help="What the target is: classes, classes with an order, or numbers. If it is left out, "
+        "text and few different values are classes, many different numbers are numbers.",
+    ),
+    click.option(
+        "--levels",
+        metavar="LOW,...,HIGH",
+        help="The levels in their order, where they are not numbers; the task is levels then.",
+    ),
     click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; repeatable."),
     click.option(
         "--use",

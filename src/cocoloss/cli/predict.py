@@ -15,13 +15,15 @@ from cocoloss.exceptions import CoCoError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cocoloss.estimators.model import FittedModel
+    from cocoloss.estimators.model_file import Model
     from cocoloss.tables import TableFile
 
 CHUNK_NUMBERS = 2**20  # numbers of a table held at once; embeddings and predictions come on top
 FEWEST_ROWS = 1000
 Part = TypeVar("Part")
 DIGITS = 8  # of probabilities, behind the point
+OF_TASK = {"--proba": "classes", "--interval": "numbers"}
+INSTEAD = {"--proba": "--interval 0.9", "--interval": "--proba"}
 
 
 @dataclass(frozen=True)
@@ -57,31 +59,69 @@ job_options = options.packed(
 @click.command()
 @job_options
 @click.option("--proba", is_flag=True, help="Add the probability of each class.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="SHARE",
+    help="Of numbers: add lower and upper, which hold the truth so often, such as 0.9.",
+)
+@click.option(
+    "--rule",
+    type=click.Choice(["mode", "median", "mean"]),
+    help="Of levels: the most probable one, as if it is left out, or the middle or mean one, which "
+    "are less far off.",
+)
 @click.option("--outliers", is_flag=True, help="Add how strange each row is: larger is stranger.")
-def predict(job: Job, proba: bool, outliers: bool) -> None:
-    """Predict the class of each row of a table.
+def predict(
+    job: Job, proba: bool, interval: float | None, rule: str | None, outliers: bool
+) -> None:
+    """Predict the class, the level or the number of each row of a table.
 
     Columns are found by their names, in any order; further ones do not matter.
 
     \b
     cocoloss predict churn.coco new.csv --out predictions.csv --proba
+    cocoloss predict prices.coco new.csv --out predictions.csv --interval 0.9
     """
     needs = {"predict_proba": "--proba"} if proba else {}
+    needs |= {"predict_interval": "--interval"} if interval is not None else {}
     needs |= {"outlier_score": "--outliers"} if outliers else {}
     loaded = _load(job, needs)
+    predicted = _by_rule(job.model, rule)
     classes = loaded.classes.tolist() if proba else []
     names = ["prediction", *(f"probability_{label}" for label in classes)]
+    names += [] if interval is None else ["lower", "upper"]
     names += ["outlier_score"] if outliers else []
 
-    def values(model: "FittedModel", X: "pd.DataFrame") -> list[Any]:
+    def values(model: Any, X: "pd.DataFrame") -> list[Any]:
         if proba:
             P = model.predict_proba(X)
-            columns = [model.classes[P.argmax(axis=1)], *P.T.round(DIGITS)]
+            most = model.classes[P.argmax(axis=1)]
+            columns = [predicted(model, X) if rule else most, *P.T.round(DIGITS)]
         else:
-            columns = [model.predict(X)]
+            columns = [predicted(model, X)]
+        if interval is not None:
+            columns += [*model.predict_interval(X, interval).T]
         return [*columns, model.outlier_score(X)] if outliers else columns
 
     _write_rows(job, loaded, names, values)
+
+
+def _by_rule(path: Path, rule: str | None) -> Callable[["Model", "pd.DataFrame"], Any]:
+    """Return what predicts: the model, or the estimator of levels, which knows rules."""
+    if rule is None:
+        return lambda model, X: model.predict(X)
+    from cocoloss.estimators.model_file import load  # noqa: PLC0415 - scikit-learn
+
+    estimator = load(path)
+    if not hasattr(estimator, "predict_cumulative"):
+        raise CoCoError("--rule is for a model of levels, which `fit --task levels` makes")
+
+    def by_rule(model: "Model", X: "pd.DataFrame") -> Any:
+        estimator.model_ = model  # which reads the table as it is written
+        return estimator.predict(X, rule=rule)
+
+    return by_rule
 
 
 @click.command()
@@ -110,15 +150,20 @@ def _load(job: Job, needs: dict[str, str]) -> Any:
     model: Any = load_model(job.model)
     for method, option in needs.items():
         if not model.has(method):
+            if option in OF_TASK and OF_TASK[option] != model.task:
+                raise CoCoError(
+                    f"{option} is for {OF_TASK[option]}, and {job.model} predicts {model.task}; "
+                    f"say {INSTEAD[option]} to know how sure it is"
+                )
             raise CoCoError(f"{option} is not for this model: its head has no {method}")
     return model
 
 
 def _write_rows(
     job: Job,
-    model: "FittedModel",
+    model: "Model",
     names: list[str],
-    values: Callable[["FittedModel", "pd.DataFrame"], list[Any]],
+    values: Callable[[Any, "pd.DataFrame"], list[Any]],
 ) -> None:
     """Read, predict and write chunk by chunk, so that a table need not fit into memory."""
     import pandas as pd  # noqa: PLC0415 - heavy

@@ -11,7 +11,7 @@ from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
     from cocoloss.columns.column_kinds import ColumnKind
-    from cocoloss.recording import RunRecord
+    from cocoloss.recording import NumbersRecord, RunRecord
 
 
 @click.command()
@@ -36,10 +36,14 @@ def report(
     ridge, what fits without them say of the rows, and what each column weighs. It is one file and
     fetches nothing.
 
+    Of numbers it shows predictions against the truth, residuals, how often intervals hold the
+    truth, and what each column weighs; of levels also how many levels predictions are off.
+
     \b
     cocoloss report customers.csv --target churned --out churn.html
+    cocoloss report houses.csv --target price --out prices.html
     """
-    from cocoloss.recording import record_fit  # noqa: PLC0415 - heavy
+    from cocoloss.recording import record_fit, record_numbers  # noqa: PLC0415 - heavy
     from cocoloss.report.run_report import write_run_report  # noqa: PLC0415
 
     options.check_out(out, [source.file], suffixes=[".html", ".htm"])
@@ -48,16 +52,18 @@ def report(
             "--embedding-dim is for networks; --solver kernel has one dimension less than classes"
         )
     table = source.read()
-    estimator = training.classifier(
+    estimator = training.estimator(
+        table.task,
         embedding_dim=embedding_dim,
         preprocess=table.preprocess,
         verbose=messages.is_terminal() and not as_json,
     )
+    watch: Any = record_numbers if table.task == "numbers" else record_fit
     with messages.notes_for_warnings(advice=messages.ADVICE):
         # Columns are read once, as `fit` reads them: the rows to learn from may lack the cell that
         # tells a kind.
         X, kinds = table.typed()
-        record = record_fit(
+        record = watch(
             estimator,
             X,
             table.y,
@@ -67,15 +73,16 @@ def report(
         )
     record = _with_columns_as_read(record, table, kinds)
     write_run_report(record, out)
-    if as_json:
-        messages.print_json({"page": str(out), "priors": training.priors} | _summary(record))
-    else:
+    if not as_json:
         click.echo(f"wrote {out} ({out.stat().st_size / 1000:,.0f} kB); open it in a browser")
+    elif table.task == "numbers":
+        messages.print_json({"page": str(out)} | _summary_of_numbers(record))
+    else:
+        priors = training.priors or "uniform"
+        messages.print_json({"page": str(out), "priors": priors} | _summary(record))
 
 
-def _with_columns_as_read(
-    record: "RunRecord", table: TrainingTable, kinds: "dict[str, ColumnKind]"
-) -> "RunRecord":
+def _with_columns_as_read(record: Any, table: TrainingTable, kinds: "dict[str, ColumnKind]") -> Any:
     """Return a record that tells the columns of the file, not what was made of them before."""
     from dataclasses import replace  # noqa: PLC0415
 
@@ -101,5 +108,19 @@ def _summary(record: "RunRecord") -> dict[str, Any]:
         how: dict[str, Any] = {"epoch_kept": record.epochs[record.kept]}
     else:
         how = {"ridge_chosen": path.ridges[record.kept], "importances": record.importances}
+    if record.kappa == record.kappa:  # of levels
+        how |= {"levels_off": record.levels_off, "kappa": record.kappa}
     dropped = {"dropped_columns": record.dropped_columns}
     return {name: getattr(record, name) for name in names} | how | dropped
+
+
+def _summary_of_numbers(record: "NumbersRecord") -> dict[str, Any]:
+    names = ("model", "n_train", "n_test", "seconds", "importances", "dropped_columns")
+    coverage = {f"{asked:g}": found for asked, (found, _) in record.coverage.items()}
+    return {
+        **{name: getattr(record, name) for name in names},
+        **{measure: getattr(record.test, measure) for measure in ("rmse", "mae", "r2")},
+        "left_out_r2": record.left_out.r2,
+        "guessing_rmse": record.guessing_rmse,
+        "coverage": coverage,
+    }

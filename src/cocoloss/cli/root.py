@@ -21,10 +21,10 @@ from cocoloss.exceptions import CoCoError
 # name -> (module, what it does); the names of the functions are those of the commands
 COMMANDS = {
     "fit": ("cocoloss.cli.fit", "Learn a model from a table and save it."),
-    "predict": ("cocoloss.cli.predict", "Predict the class of each row of a table."),
+    "predict": ("cocoloss.cli.predict", "Predict the class, level or number of each row."),
     "embed": ("cocoloss.cli.predict", "Write the embedding of each row of a table."),
     "evaluate": ("cocoloss.cli.evaluate", "Cross-validate models on a table."),
-    "report": ("cocoloss.cli.report", "Show how a network learns a table, in one HTML page."),
+    "report": ("cocoloss.cli.report", "Show how a table is learnt, in one HTML page."),
     "compare": ("cocoloss.cli.compare", "Rank models by a table of scores, with tests."),
     "data": ("cocoloss.cli.data", "List, fetch and check tables."),
     "bench": ("cocoloss.cli.bench", "Many models on many tables, resumable."),
@@ -128,7 +128,7 @@ def _end(message: str, code: int, label: str = "error: ") -> NoReturn:
 @click.version_option(cocoloss.__version__, prog_name="cocoloss")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Geometric classification of tables: collapse each class to a point, contrast the classes.
+    """Learn classes, ordered levels or numbers from a table, and predict them.
 
     Tables are CSV, TSV, Parquet or ARFF files, also gzipped; separator and encoding are found.
 

@@ -30,7 +30,13 @@ from cocoloss.estimators.regression import FittedRegression
 from cocoloss.estimators.targets import make_copies, read_numbers
 from cocoloss.kernels.closed_form import MOST_EXACT, THREADED
 from cocoloss.kernels.kernel import Kernel
-from cocoloss.kernels.numbers import NumberProblem, plain_kernel, pose, solve_numbers
+from cocoloss.kernels.numbers import (
+    NumberProblem,
+    SolvedNumbers,
+    plain_kernel,
+    pose,
+    solve_numbers,
+)
 from cocoloss.pace import Pace
 from cocoloss.threads import WORTH_A_THREAD, threads_for
 
@@ -66,10 +72,14 @@ class Solved(NamedTuple):
     known: NDArray[np.bool_]  # (p,)
     loss_curves: list[list[float]]
     best_epochs: NDArray[np.int64]
+    found: SolvedNumbers | None = None  # of kernels: what was tried, for who wants to look
 
 
-def fit_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any, pace: Pace) -> None:
-    """Fit a regressor: by kernels in closed form, by networks, or by both."""
+def fit_numbers(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, pace: Pace | None = None
+) -> SolvedNumbers | None:
+    """Fit a regressor: by kernels in closed form, which are returned, by networks, or by both."""
+    pace = pace or Pace(estimator.time_limit, verbose=estimator.verbose)
     solver = solver_of(estimator)
     check_option(estimator.landmarks, "landmarks", LANDMARKS)
     for name in ("time_limit", "learning_rate_init", "weight_decay"):
@@ -104,6 +114,7 @@ def fit_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any, pace: Pace) 
         pace.say(f"of the rows, each left out, R2 is {loo.score:.3f}")
         pace.end()
         estimator.keep(model, history, rows.preprocessor, loo)
+        return solved.found
 
 
 def _has_time(n_rows: int, estimator: Any, pace: Pace) -> bool:
@@ -117,7 +128,7 @@ def _by_kernels(estimator: Any, problem: NumberProblem, seed: int, pace: Pace) -
     mixing = np.eye(found.machine.width)[None]
     kernel = found.machine.kernels[0]
     never = np.zeros(1, np.int64)
-    return Solved(found.machine, mixing, kernel, found.honest, found.known, losses, never)
+    return Solved(found.machine, mixing, kernel, found.honest, found.known, losses, never, found)
 
 
 def _by_networks(estimator: Any, problem: NumberProblem, seed: int, pace: Pace) -> Solved:
@@ -155,6 +166,7 @@ def _by_both(kernels: Solved, networks: Solved, problem: NumberProblem) -> Solve
         kernels.known,
         [*kernels.loss_curves, *networks.loss_curves],
         np.r_[kernels.best_epochs, networks.best_epochs],
+        kernels.found,
     )
 
 

@@ -388,6 +388,8 @@ class FittedModel(EmbeddingModel):
     reads_outputs: bool = False
     pool: NDArray[np.float64] | None = None
 
+    task = "classes"
+
     def has(self, method: str) -> bool:
         """Return whether the heads have a method, such as ``"predict_proba"``."""
         return hasattr(self.heads[0], method)

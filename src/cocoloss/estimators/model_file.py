@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,14 @@ from safetensors.numpy import save as as_safetensors
 from cocoloss._checks import require
 from cocoloss._late import LateNames
 from cocoloss.estimators.model import ENCODERS, NETWORKS, FittedModel, History
-from cocoloss.estimators.regression import FittedRegression
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
 from cocoloss.heads.fitted import KINDS as HEAD_KINDS
 
-Model = FittedModel | FittedRegression
+if TYPE_CHECKING:
+    from cocoloss.estimators.regression import FittedRegression
+
+    Model = FittedModel | FittedRegression
 
 VERSION = 3  # of what a state means; raise it when an older reader would misread a file
 KEY = "cocoloss"  # one key of the metadata, since safetensors writes several in any order
@@ -56,7 +58,7 @@ PARTS = LateNames(
 )
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
+def load_model(path: str | os.PathLike[str]) -> "Model":
     """Read a model file for its predictions alone: without scikit-learn, scipy and torch.
 
     They are those of the estimator that :func:`load` gives, to the last bit; files are refused as
@@ -105,7 +107,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     write_state(path, state, writer=f"cocoloss {cocoloss.__version__}")
 
 
-def _check_own_parts(model: Model) -> None:
+def _check_own_parts(model: "Model") -> None:
     """Refuse what only pickle could hold, and say what to do instead."""
     from cocoloss.heads import HEADS  # noqa: PLC0415 - scikit-learn
 
@@ -120,7 +122,7 @@ def _check_own_parts(model: Model) -> None:
         f"a model file cannot hold the preprocessing {encoder.__name__}; use preprocess='auto' or "
         f"None and transform the table before",
     )
-    if isinstance(model, FittedRegression):
+    if not isinstance(model, FittedModel):  # of numbers
         return
     head = type(model.heads[0])
     require(
@@ -159,33 +161,40 @@ def _read(
     """Return what is made of the model in a file, after it has predicted once."""
     state = read_state(path)
     try:
-        of_numbers = state["model"].get("task") == FittedRegression.task
-        model: Model = (FittedRegression if of_numbers else FittedModel).from_state(state["model"])
+        model: Model = _kind_of_model(state["model"]).from_state(state["model"])
         model.try_out()
         return make(model, state)
     except (Exception, RecursionError) as error:  # the parts of a crafted file may say anything
         raise CoCoError(f"{path} is not a usable model file: {_brief(error)}") from error
 
 
-def _estimator(model: Model, state: Mapping[str, Any]) -> Any:
+def _kind_of_model(state: Mapping[str, Any]) -> "type[Model]":
+    if state.get("task") != "numbers":
+        return FittedModel
+    from cocoloss.estimators.regression import FittedRegression  # noqa: PLC0415 - if asked for
+
+    return FittedRegression
+
+
+def _estimator(model: "Model", state: Mapping[str, Any]) -> Any:
     """Return the estimator that a state describes."""
     from cocoloss import estimators  # noqa: PLC0415 - scikit-learn
     from cocoloss.columns import make_preprocessor  # noqa: PLC0415
 
-    name, of_numbers = state["classifier"], isinstance(model, FittedRegression)
+    name, of_numbers = state["classifier"], not isinstance(model, FittedModel)
     if name not in ESTIMATORS or of_numbers == (name in CLASSIFIERS):
         raise CoCoError(f"an estimator of a class that no file holds: {name!r:.60}")
     arguments = {key: _made(value) for key, value in state["arguments"].items()}
     estimator = getattr(estimators, name)(**arguments)
     preprocessor = make_preprocessor(estimator.preprocess, name)
     preprocessor.encoder_ = model.encoder
-    if isinstance(model, FittedRegression):
-        history = History.from_state(state["history"], model.networks.n_networks, 1)
-        estimator.keep(model, history, preprocessor)
-    else:
+    if isinstance(model, FittedModel):
         history = History.from_state(state["history"], len(model.heads), len(model.classes))
         heads = [_as_classifier(head, estimator.head, model.prior) for head in model.heads]
         estimator.keep(model, history, preprocessor, heads)
+    else:
+        history = History.from_state(state["history"], 1, 1)
+        estimator.keep(model, history, preprocessor)
     if state["output"] is not None:
         estimator.set_output(transform=state["output"])
     return estimator

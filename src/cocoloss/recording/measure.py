@@ -16,7 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from cocoloss.estimators.fit import Fitted, head_weights
 from cocoloss.estimators.jobs import Job
-from cocoloss.estimators.model import FittedModel
+from cocoloss.estimators.model import EmbeddingModel, FittedModel
 from cocoloss.exceptions import CoCoError, GeometryError, GeometryWarning
 from cocoloss.geometry import similarity
 from cocoloss.kernels import Recipe, RidgePath, fit_recipe
@@ -318,13 +318,14 @@ def path_record(found: ClosedForm, model: FittedModel, ridges: NDArray[Any]) -> 
         is_sample=rows.mass.sum() < (1 - ROUNDING) * len(found.honest),
         chosen=recipe.members[: len(found.machine.kernels)],
         tried=recipe.tried,
-        metrics=_metrics(found, model),
+        metrics=metrics_by_round(found.criterion.rows, found.recipe, model),
     )
 
 
-def _metrics(found: ClosedForm, model: FittedModel) -> dict[str, tuple[float, ...]]:
+def metrics_by_round(
+    rows: Any, recipe: Recipe, model: EmbeddingModel
+) -> dict[str, tuple[float, ...]]:
     """Return what share of squared distances each column of the table has, round by round."""
-    rows, recipe = found.criterion.rows, found.recipe
     # The metric of a round is that of a member in it: one of each round is fitted.
     first = recipe.members[0]
     every = tuple(replace(first, round=r) for r in range(len(recipe.path) + 1))

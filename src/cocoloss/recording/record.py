@@ -76,6 +76,8 @@ class Outcome:
     log_loss: float  # NaN without probabilities
     reliability: Reliability | None  # None without probabilities
     reliability_at_prior: Reliability | None
+    levels_off: float = math.nan  # of levels, as the next: mean distance of predicted and true rank
+    kappa: float = math.nan  # Cohen's, with quadratic weights
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,9 @@ class RunRecord:
     reliability, reliability_at_prior : Reliability or None
         On test rows as they come, and weighted until their class shares are the prior; None
         without probabilities.
+    levels_off, kappa : float
+        Of levels, on all test rows: how many levels predictions are off on average, and Cohen's
+        kappa with quadratic weights; NaN for classes without an order.
     column_gaps : dict of str to int
         Rows, learnt from or tested on, that lack a value of a column in use, where there are any.
     n_left_out : int
@@ -206,6 +211,8 @@ class RunRecord:
     prior: NDArray[np.float64]
     reliability: Reliability | None
     reliability_at_prior: Reliability | None
+    levels_off: float = math.nan
+    kappa: float = math.nan
     column_gaps: dict[str, int] = field(default_factory=dict)
     n_left_out: int = 0
     member: str = "network"
@@ -253,6 +260,100 @@ class RunRecord:
         known = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in LARGE}
         angles = self.angles(self.kept) if self.n_snapshots else None
         known |= {"angles": angles, "target_angles": self.target_angles()}
+        return dict(json_value(known, number=rounded))
+
+
+@dataclass(frozen=True)
+class Covered:
+    """Test rows whose intervals have a like width, and how many of them hold the truth."""
+
+    narrowest: float
+    widest: float
+    count: int
+    share: float
+
+
+@dataclass(frozen=True)
+class NumberOutcome:
+    """How predictions of some rows compare with the truth."""
+
+    true: NDArray[np.float64]  # (n,)
+    predicted: NDArray[np.float64]  # (n,)
+    rmse: float
+    mae: float
+    r2: float
+
+
+@dataclass(frozen=True)
+class NumbersRecord:
+    """What :func:`record_fit` has seen of a regressor.
+
+    Attributes
+    ----------
+    model, data_name, arguments, changed, versions, column_kinds, column_notes, dropped_columns
+        As in :class:`RunRecord`; so are the numbers of rows, columns and kernels, gaps and
+        importances.
+    test : NumberOutcome
+        Of rows that were kept apart.
+    left_out : NumberOutcome
+        Of the training rows, each by fits without it.
+    lower, upper : arrays of shape (n_test,)
+        Ends of the intervals of 90 % of the test rows.
+    coverage : dict of float to (float, float)
+        Share of the truth that intervals are asked to hold: what they hold, and their mean width.
+    by_width : tuple of Covered
+        The same of the intervals of 90 %, from the narrowest to the widest.
+    guessing_rmse, guessing_mae : float
+        Of the test rows, if the mean of the training rows were predicted.
+    is_better : bool
+        Whether test rows can tell the predictions from that, by two standard errors.
+    power : float
+        To which numbers were raised before they were learnt (Yeo and Johnson's); 1 is as they are.
+    is_sample : bool
+        Whether kernels were found by some of the rows, ``n_rows``.
+    chosen, tried, metrics
+        Kernels, as in :class:`RidgePathRecord`.
+    """
+
+    model: str
+    data_name: str
+    arguments: dict[str, str]
+    changed: tuple[str, ...]
+    versions: dict[str, str]
+    column_kinds: dict[str, str]
+    column_notes: dict[str, str]
+    dropped_columns: dict[str, str]
+    n_train: int
+    n_test: int
+    n_features: int
+    layer_sizes: tuple[int, int]
+    n_members: int
+    seconds: float
+    test: NumberOutcome
+    left_out: NumberOutcome
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    coverage: dict[float, tuple[float, float]]
+    by_width: tuple[Covered, ...]
+    guessing_rmse: float
+    guessing_mae: float
+    is_better: bool
+    power: float
+    n_rows: int
+    is_sample: bool
+    chosen: tuple[Setting, ...]
+    tried: tuple[Setting, ...]
+    metrics: dict[str, tuple[float, ...]]
+    column_gaps: dict[str, int] = field(default_factory=dict)
+    n_left_out: int = 0
+    importances: dict[str, float] = field(default_factory=dict)
+
+    member, n_networks = "kernel", 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in what JSON knows: NaN becomes None, numbers keep six digits."""
+        known = {f.name: getattr(self, f.name) for f in fields(self)}
+        known["coverage"] = {f"{asked:g}": found for asked, found in self.coverage.items()}
         return dict(json_value(known, number=rounded))
 
 

@@ -7,15 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import cohen_kappa_score, confusion_matrix
 from sklearn.metrics import log_loss as mean_log_loss
 from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
 from cocoloss._checks import RandomState, as_generator, check_integer, check_share
 from cocoloss.columns.encoder import TableEncoder
-from cocoloss.estimators.classifiers import BaseNetworkClassifier
+from cocoloss.estimators.classifiers import BaseNetworkClassifier, CoCoOrdinalClassifier
 from cocoloss.estimators.fit import (
     as_table,
     finish_job,
@@ -98,7 +99,7 @@ def record_fit(
     data_name : str
         What to call the data.
     class_names : sequence of str, optional
-        What to call the classes, in the order of ``np.unique(y)``.
+        What to call the classes, in the order of ``np.unique(y)``, or of levels.
     n_left_out : int, default=0
         Rows without a class that the data had besides, for the record.
 
@@ -127,14 +128,15 @@ def record_fit(
     if not isinstance(estimator, BaseNetworkClassifier):
         raise CoCoError(
             f"record_fit looks into the networks of a classifier of cocoloss, but got "
-            f"{type(estimator).__name__}; give CoCoClassifier() or one of its kin"
+            f"{type(estimator).__name__}; give CoCoClassifier() or one of its kin, and a "
+            f"CoCoRegressor to record_numbers"
         )
     check_share(test_size, "test_size")
     if n_snapshots:  # 0 is none, and one is no film
         check_integer(n_snapshots, "n_snapshots", minimum=2)
     check_integer(max_points, "max_points", minimum=2)
     X = as_table(estimator, X)
-    classes, labels, _ = encode_targets(X, y, None, type(estimator).__name__)
+    classes, labels, _ = encode_targets(X, y, None, type(estimator).__name__, estimator.in_order)
     names = tuple(map(str, classes.tolist() if class_names is None else class_names))
     if len(names) != len(classes):
         raise CoCoError(
@@ -175,11 +177,18 @@ class _Rows(NamedTuple):
 
     def learnt(self) -> tuple[Any, NDArray[Any]]:
         """Return the training rows and their classes."""
-        return self.take(self.train), self.classes[self.labels[self.train]]
+        return self.take(self.train), self.target(self.train)
 
     def take(self, chosen: NDArray[np.int64]) -> Any:
         """Return some rows of the table."""
         return _safe_indexing(self.X, chosen)
+
+    def target(self, chosen: NDArray[np.int64]) -> Any:
+        """Return their classes, with the order that they have, if it is not the usual one."""
+        values = self.classes[self.labels[chosen]]
+        if np.array_equal(self.classes, np.unique(self.classes)):
+            return values
+        return pd.Series(pd.Categorical(values, self.classes, ordered=True))
 
 
 # Fitting with a look: each of these fits the estimator, and returns what it saw on the way as parts
@@ -318,58 +327,70 @@ def _results(estimator: Any, rows: _Rows, n_shown: int) -> dict[str, Any]:
         predicted, tested = _test(estimator, rows.take(test), labels[test])
         learnt = rows.draw(labels, train)
         recalled = _positions(estimator, estimator.predict(rows.take(learnt)))
-    arguments, changed = arguments_of(estimator)
-    columns = columns_of(estimator.preprocessor_)
-    encoder = estimator.model_.encoder
-    left_out = importances = None
+    left_out = None
     if hasattr(estimator, "loo_proba_"):
-        left_out = _outcome(labels[train], estimator.loo_proba_, estimator.class_prior_)
-    if hasattr(estimator, "feature_importances_"):
-        importances = estimator.model_.column_importances()
+        left_out = _outcome(labels[train], estimator.loo_proba_, estimator)
     unknown = np.full(n_shown - len(rows.shown), -1)
     return {
-        "arguments": arguments,
-        "changed": changed,
-        "versions": versions(),
-        **columns,
-        "column_gaps": encoder.n_gaps(rows.X) if isinstance(encoder, TableEncoder) else {},
+        **about(estimator, rows.X),
         "predicted": np.concatenate([unknown, predicted[np.searchsorted(test, rows.shown)]]),
         "is_test": np.arange(n_shown) >= len(unknown),
         "train_balanced_accuracy": balanced_accuracy(labels[learnt], recalled),
         "prior": estimator.class_prior_,
         "left_out": left_out,
-        "importances": {
-            name: share
-            for name, share in (importances or {}).items()
-            if name not in columns["dropped_columns"]
-        },
         **vars(tested),
     }
 
 
+def about(estimator: Any, X: Any) -> dict[str, Any]:
+    """Return what a fitted estimator says of itself and of the columns of a table."""
+    arguments, changed = arguments_of(estimator)
+    columns = columns_of(estimator.preprocessor_)
+    encoder, importances = estimator.model_.encoder, {}
+    if hasattr(estimator, "feature_importances_"):
+        importances = estimator.model_.column_importances()
+    return {
+        "arguments": arguments,
+        "changed": changed,
+        "versions": versions(),
+        **columns,
+        "column_gaps": encoder.n_gaps(X) if isinstance(encoder, TableEncoder) else {},
+        "importances": {
+            name: share
+            for name, share in importances.items()
+            if name not in columns["dropped_columns"]
+        },
+    }
+
+
 def _positions(estimator: Any, predicted: NDArray[Any]) -> NDArray[np.int64]:
-    return np.asarray(np.searchsorted(estimator.classes_, predicted))
+    return np.asarray(pd.Index(estimator.classes_).get_indexer(pd.Index(predicted)))
 
 
 def _test(estimator: Any, X: Any, labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], Outcome]:
     """Return the predicted classes of the test rows, and how good they are."""
-    prior = estimator.class_prior_
     if hasattr(estimator, "predict_proba"):
         probabilities = estimator.predict_proba(X)
         predicted = probabilities.argmax(axis=1)  # which is what predict does
-        return predicted, _outcome(labels, probabilities, prior)
+        return predicted, _outcome(labels, probabilities, estimator)
     predicted = _positions(estimator, estimator.predict(X))
-    certain = _outcome(labels, np.eye(len(prior))[predicted], prior)
+    certain = _outcome(labels, np.eye(len(estimator.classes_))[predicted], estimator)
     unknown: dict[str, Any] = {"reliability": None, "reliability_at_prior": None}
     return predicted, replace(certain, log_loss=float("nan"), **unknown)
 
 
 def _outcome(
-    labels: NDArray[np.int64], probabilities: NDArray[np.float64], prior: NDArray[np.float64]
+    labels: NDArray[np.int64], probabilities: NDArray[np.float64], estimator: Any
 ) -> Outcome:
     """Return how good probabilities are, and the classes that they say."""
+    prior = estimator.class_prior_
     classes, predicted = np.arange(len(prior)), probabilities.argmax(axis=1)
     share = np.bincount(labels, minlength=len(prior)) / len(labels)
+    of_levels = {}
+    if isinstance(estimator, CoCoOrdinalClassifier):
+        of_levels["levels_off"] = float(np.abs(labels - predicted).mean())
+        kappa = cohen_kappa_score(labels, predicted, labels=classes, weights="quadratic")
+        of_levels["kappa"] = float(kappa)
     return Outcome(
         confusion=confusion_matrix(labels, predicted, labels=classes),
         balanced_accuracy=balanced_accuracy(labels, predicted),
@@ -379,6 +400,7 @@ def _outcome(
         reliability_at_prior=reliability_curve(
             probabilities, labels, prior[labels] / share[labels]
         ),
+        **of_levels,
     )
 
 

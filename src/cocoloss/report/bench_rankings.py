@@ -30,7 +30,8 @@ from cocoloss.report.document import (
 )
 from cocoloss.stats import Comparison
 
-FOUR_PLACES = frozenset({"balanced_accuracy", "accuracy", "log_loss"})  # others have three digits
+# Others have three digits.
+FOUR_PLACES = frozenset({"balanced_accuracy", "accuracy", "log_loss", "relative_rmse", "r2"})
 LONGEST_NARROW = 12  # letters of a name in a diagram for small screens
 FOLD_TESTS = {
     "wilcoxon": "by Wilcoxon's test with Holm's correction, as in the paper",

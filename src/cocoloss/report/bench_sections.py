@@ -7,6 +7,7 @@ import numpy as np
 
 from cocoloss._checks import counted
 from cocoloss.benchmark.analysis import AccuracyAnalysis, Findings
+from cocoloss.benchmark.experiments import EXPERIMENTS
 from cocoloss.benchmark.spec import readable_time
 from cocoloss.benchmark.tasks import OPEN
 from cocoloss.report.bench_rankings import lead_blocks, mean_cell, ranking_blocks
@@ -23,19 +24,29 @@ from cocoloss.report.document import (
     stand_out,
 )
 
-ACCURACY = "Models tuned on inner folds and judged on outer ones."
 SHOWN_MISSING = 500
 COLUMNS = {  # measure -> heading
     "balanced_accuracy": "balanced accuracy",
     "accuracy": "accuracy",
     "log_loss": "log loss",
+    "relative_rmse": "relative RMSE",
+    "mae": "mean absolute error",
+    "r2": "R²",
+    "coverage": "within intervals of 0.9",
+    "kappa": "weighted kappa",
     "dispersity": "dispersity, test",
     "train_dispersity": "dispersity, training",
     "fit_seconds": "seconds a fit",
 }
+ABOUT = {  # measure -> what it is, where its name does not say it
+    "relative_rmse": "RMSE of the test rows over that of the mean of the training rows, since "
+    "tables have many units: 0 is perfect, 1 is guessing; lower is better.",
+    "mae": "How many levels predictions are off on average; lower is better.",
+}
 COSTS = frozenset({"fit_seconds"})  # they depend on the machine: nothing stands out
-HIGHER = frozenset({"balanced_accuracy", "accuracy"})
-FOLD_COLUMNS = ("balanced_accuracy", "accuracy", "log_loss", "dispersity", "fit_seconds")
+NEITHER = frozenset({"coverage"})  # should be what is asked, no less and no more
+HIGHER = frozenset({"balanced_accuracy", "accuracy", "r2", "kappa"})
+FOLD_COLUMNS = tuple(name for name in COLUMNS if name != "train_dispersity")
 PARTIAL = "*"
 SHOWN_ROWS = 2000  # of the table of datasets on a page; more are in the files
 
@@ -52,8 +63,9 @@ def about_blocks(findings: Findings, module: Any) -> list[Block]:
         ("Complete", f"{n_ok:,} of {len(units):,}", "pairs of dataset and model"),
         ("Core time", readable_time(findings.core_seconds), f"{findings.n_tasks:,} tasks"),
     )
-    blocks: list[Block] = [Text(getattr(module, "ABOUT", ACCURACY), "lead"), Cards(cards)]
-    if used := getattr(module, "USES_FOLDS", ("outer", "inner")):
+    usual = EXPERIMENTS.get(findings.kind, EXPERIMENTS["accuracy"])
+    blocks: list[Block] = [Text(getattr(module, "ABOUT", usual.about), "lead"), Cards(cards)]
+    if used := getattr(module, "USES_FOLDS", usual.uses_folds):
         blocks.append(Text(_protocol(findings, folds, tuned="inner" in used)))
     deviations = tuple(findings.spec["deviations"])
     if deviations:
@@ -187,7 +199,8 @@ def _spec_lines(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
 
 def accuracy_blocks(_findings: Findings, analysis: AccuracyAnalysis, prefix: str) -> list[Block]:
     """Return the sections of the report."""
-    blocks: list[Block] = [Heading("Balanced accuracy")]
+    about = [Text(ABOUT[analysis.measure])] if analysis.measure in ABOUT else []
+    blocks: list[Block] = [Heading(_title(analysis)), *about]
     for ranking in analysis.rankings:
         blocks += ranking_blocks(ranking, prefix)
     if analysis.dispersity:
@@ -208,6 +221,11 @@ def accuracy_blocks(_findings: Findings, analysis: AccuracyAnalysis, prefix: str
     return blocks
 
 
+def _title(analysis: AccuracyAnalysis) -> str:
+    heading = COLUMNS[analysis.measure]
+    return heading[0].upper() + heading[1:]
+
+
 def measures_grid(analysis: AccuracyAnalysis) -> Grid:
     """Return the mean of each measure by model; the best stands out where they are comparable."""
     frame = analysis.measures
@@ -218,7 +236,7 @@ def measures_grid(analysis: AccuracyAnalysis) -> Grid:
         cells = [mean_cell(value, measure) for value in frame[measure]]
         on = whole.loc[:, frame[measure].notna()]
         # Means over different datasets cannot be compared, nor can times on different machines.
-        if measure not in COSTS and on.eq(on.iloc[:, 0], axis=0).all(axis=None):
+        if measure not in COSTS | NEITHER and on.eq(on.iloc[:, 0], axis=0).all(axis=None):
             cells = stand_out(cells, higher_is_better=measure in HIGHER)
         columns.append(cells)
     rows = [(Cell(m), *cells) for m, *cells in zip(frame.index, *columns, strict=True)]
@@ -226,7 +244,7 @@ def measures_grid(analysis: AccuracyAnalysis) -> Grid:
         "Each model over the datasets on which it has all folds. The best is bold, where all have "
         "the same datasets."
     )
-    if "fit_seconds" in shown:
+    if "fit_seconds" in shown and analysis.measure == "balanced_accuracy":
         caption += (
             " Networks train all folds at once, which takes less than one after the other; their "
             "seconds are a fold's share."
@@ -247,18 +265,18 @@ def dataset_blocks(analysis: AccuracyAnalysis, prefix: str) -> list[Block]:
         return [Text("There is no result yet.", "warning")]
     models = list(scores.columns)
     rows = tuple(
-        (Cell(dataset), *_of_dataset(scores.loc[dataset], analysis.partial.loc[dataset]))
-        for dataset in scores.index[:SHOWN_ROWS]
+        (Cell(dataset), *_of_dataset(analysis, dataset)) for dataset in scores.index[:SHOWN_ROWS]
     )
     more = len(scores) - SHOWN_ROWS
-    caption = "Mean balanced accuracy over the outer folds; the best of a dataset is bold."
+    mean = f"Mean {COLUMNS[analysis.measure]} over the outer folds"
+    caption = f"{mean}; the best of a dataset is bold."
     if analysis.partial.any(axis=None):
         caption += f" {PARTIAL} marks the mean of some folds: others are missing."
     if more > 0:
         caption += f" {more:,} more datasets are in the files of scores."
     return [
         Grid(
-            "Balanced accuracy by dataset",
+            f"{_title(analysis)} by dataset",
             ("dataset", *models),
             rows,
             caption=caption,
@@ -268,9 +286,13 @@ def dataset_blocks(analysis: AccuracyAnalysis, prefix: str) -> list[Block]:
     ]
 
 
-def _of_dataset(scores: Any, partial: Any) -> list[Cell]:
+def _of_dataset(analysis: AccuracyAnalysis, dataset: Any) -> list[Cell]:
     """Return the means on a dataset; what lacks folds is marked, and never the best."""
-    cells = stand_out([mean_cell(value, "balanced_accuracy") for value in scores.mask(partial)])
+    scores, partial = analysis.scores.loc[dataset], analysis.partial.loc[dataset]
+    cells = stand_out(
+        [mean_cell(value, analysis.measure) for value in scores.mask(partial)],
+        higher_is_better=analysis.higher_is_better,
+    )
     return [
         Cell(f"{value:.4f}{PARTIAL}", float(value)) if lacks else cell
         for cell, value, lacks in zip(cells, scores, partial, strict=True)

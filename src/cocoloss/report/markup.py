@@ -19,7 +19,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from cocoloss._checks import counted
+from cocoloss._checks import amount, counted
 from cocoloss.report.document import (
     Block,
     Cards,
@@ -50,6 +50,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
+        "amount": amount,
         "counted": counted,
         "degrees": "{:.1f}°".format,
         "percent": percent,

@@ -7,7 +7,6 @@ the order in which ``templates/run.html`` writes it and ``assets/run.js`` draws 
 import base64
 import math
 import os
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,14 @@ from threadpoolctl import threadpool_limits
 from cocoloss._checks import counted
 from cocoloss.files import write_whole
 from cocoloss.json_text import json_value
-from cocoloss.recording import RunRecord
+from cocoloss.recording import NumbersRecord, RunRecord
 from cocoloss.recording.record import Outcome, rounded
 from cocoloss.report.document import visible
 from cocoloss.report.markup import render
+from cocoloss.report.numbers_report import numbers_report
 from cocoloss.report.projection import Projection, project
+from cocoloss.report.run_parts import STYLES, arguments_of, columns_of, kernels_of
 
-STYLES = ("page.css", "run.css")
 SCRIPTS = (
     *("draw.js", "curves.js", "embedding.js", "reliability.js", "angles.js", "confusion.js"),
     "run.js",
@@ -41,22 +41,19 @@ DENSE = 14  # more classes than this make a small confusion matrix
 UPRIGHT = 6  # more classes than this, or longer names of more than a few, are written upwards
 SHORT_NAME = 10  # characters
 MISTAKES = 6  # how many kinds of mistakes are listed
-IMPORTANT = 12  # so many columns are ranked in the open, the others folded
-
-PLURALS = {"category": "categories"}
 
 FURTHEST = 4.0  # in widths of the picture: coordinates beyond are cut off, for nobody sees them
 LARGEST = 32767
 NOTHING = -32768  # a coordinate that is not a number
 
 
-def write_run_report(record: RunRecord, path: str | os.PathLike[str]) -> Path:
+def write_run_report(record: RunRecord | NumbersRecord, path: str | os.PathLike[str]) -> Path:
     """Write the report of a run: one HTML file that fetches nothing.
 
     Parameters
     ----------
-    record : RunRecord
-        From :func:`cocoloss.recording.record_fit`.
+    record : RunRecord or NumbersRecord
+        From :func:`cocoloss.recording.record_fit` or :func:`cocoloss.recording.record_numbers`.
     path : path
         The file; replaced if it exists.
 
@@ -82,8 +79,9 @@ def write_run_report(record: RunRecord, path: str | os.PathLike[str]) -> Path:
     ...     write_run_report(record, Path(folder) / "wine.html").stat().st_size > 10_000
     True
     """
+    made = numbers_report(record) if isinstance(record, NumbersRecord) else run_report(record)
     with write_whole(path) as aside:
-        aside.write_bytes(run_report(record).encode())
+        aside.write_bytes(made.encode())
     return Path(path)
 
 
@@ -117,17 +115,21 @@ def run_report(record: RunRecord) -> str:
         linear=np.isfinite(record.measures["nc3"]).any(),
         n_seen=int(record.is_test.sum()),
         judged=_judged_rows(record),
-        ranking=_ranking(record),
-        tried=_tried(record),
-        rounds=_rounds(record),
+        **_kernels(record),
         classes=_classes(record),
         n_untested=int(np.sum(record.test_counts == 0)),
         means=_means(record) if view else [],
         by_rows=record.n_classes <= MANY_CLASSES,
         common_angle=common_angle(record),
-        columns=_columns(record),
-        arguments=sorted(record.arguments.items(), key=lambda item: item[0] not in record.changed),
+        columns=columns_of(record),
+        arguments=arguments_of(record),
     )
+
+
+def _kernels(record: RunRecord) -> dict[str, Any]:
+    path = record.ridge_path
+    settings = (path.tried, path.chosen, path.metrics) if path else ((), (), {})
+    return kernels_of(record.importances, *settings, tried_by="Log loss")
 
 
 def _whose(record: RunRecord) -> tuple[str, str]:
@@ -268,77 +270,6 @@ def _is_simplex(gram: NDArray[np.float64] | None) -> bool:
         return False
     C = len(gram)
     return bool(np.allclose(gram, np.eye(C) * C / (C - 1) - 1 / (C - 1), atol=1e-5))
-
-
-# The columns of the table.
-
-
-def _ranking(record: RunRecord) -> dict[str, Any]:
-    """Return columns by importance, the largest first, with their share of each round's metric."""
-    metrics = record.ridge_path.metrics if record.ridge_path else {}
-    ranked = [
-        (name, share, metrics.get(name, ()))
-        for name, share in sorted(record.importances.items(), key=lambda item: -item[1])
-    ]
-    return {
-        "open": ranked[:IMPORTANT],
-        "folded": ranked[IMPORTANT:],
-        "largest": max(record.importances.values(), default=0.0),
-        "largest_by_metric": max((max(shares) for shares in metrics.values()), default=0.0),
-        "n_metrics": len(ranked[0][2]) if ranked else 0,
-    }
-
-
-def _rounds(record: RunRecord) -> list[str]:
-    """Return what the rounds are called in which metrics were learnt; the first has none."""
-    tried = record.ridge_path.tried if record.ridge_path else ()
-    last = max((setting.round for setting in tried), default=0)
-    return ["as it is", *(f"round {r}" for r in range(1, last + 1))]
-
-
-def _tried(record: RunRecord) -> list[tuple[str, list[tuple[float, bool] | None]]]:
-    """Return the loss of each kernel that was tried, by round, and whether the model has it."""
-    if record.ridge_path is None:
-        return []
-    chosen, n_rounds = set(record.ridge_path.chosen), len(_rounds(record))
-    rows: dict[str, list[tuple[float, bool] | None]] = {}
-    for setting in record.ridge_path.tried:
-        row = rows.setdefault(f"{setting.kind}, width {setting.width:g}", [None] * n_rounds)
-        row[setting.round] = setting.loss, setting in chosen
-    return list(rows.items())
-
-
-def _columns(record: RunRecord) -> dict[str, Any]:
-    """Return the columns in groups: those in use by kind, others by why they were left out."""
-    kinds, dropped = record.column_kinds, record.dropped_columns
-    total = len(kinds) + len(dropped)
-    n_gaps = sum(record.column_gaps.values())
-    used = {
-        counted(len(names), kind, PLURALS.get(kind, "")): names
-        for kind, names in _grouped(kinds).items()
-    }
-    return {
-        "how_many": f"{len(kinds):,} of {total:,}" if dropped else f"All {total:,}",
-        "used": used,
-        "notes": {name: _column_note(record, name) for name in kinds},
-        "dropped": _grouped(dropped),
-        "n_gaps": n_gaps,
-        "gap_share": n_gaps / max(1, len(kinds) * (record.n_train + record.n_test)),
-    }
-
-
-def _column_note(record: RunRecord, column: str) -> str:
-    """Return how a column is written or encoded, and how many gaps it has."""
-    gaps = record.column_gaps.get(column, 0)
-    notes = [record.column_notes.get(column, ""), counted(gaps, "gap") if gaps else ""]
-    return ", ".join(filter(None, notes))
-
-
-def _grouped(kinds: Mapping[str, str]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for column, kind in kinds.items():
-        groups.setdefault(kind, []).append(column)
-    return groups
 
 
 # What the scripts get.

@@ -16,7 +16,7 @@ from cocoloss.tables.sources import (
     suite_entries,
 )
 from cocoloss.tables.splits import Fold, cap_rows, named_seed, stratified_folds
-from cocoloss.tables.table import Table, make_table, split_target
+from cocoloss.tables.table import TASKS, Table, guess_task, make_table, split_target
 from cocoloss.tables.table_file import (
     TableFile,
     iter_columns,
@@ -27,6 +27,7 @@ from cocoloss.tables.table_file import (
 )
 
 __all__ = [
+    "TASKS",
     "BundledSource",
     "FileSource",
     "Fold",
@@ -39,6 +40,7 @@ __all__ = [
     "TableFile",
     "cap_rows",
     "check_tables",
+    "guess_task",
     "iter_columns",
     "iter_tables",
     "load_source",

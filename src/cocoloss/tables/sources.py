@@ -21,6 +21,7 @@ from cocoloss.tables.table import Table, make_table
 from cocoloss.tables.table_file import check_is_file, read_table
 
 BUNDLED = ("iris", "wine", "breast_cancer", "digits")
+BUNDLED_NUMBERS = ("diabetes",)
 SUITES = ("openml-cc18",)
 SPELLINGS = "'folder:PATH', 'file:PATH#TARGET', 'sklearn' or 'openml-cc18'"
 
@@ -65,9 +66,10 @@ class FileSource:
     Table('toy', 3 rows, 1 features, 2 classes)
     """
 
-    def __init__(self, path: str | os.PathLike[str], target: str) -> None:
+    def __init__(self, path: str | os.PathLike[str], target: str, *, task: str = "classes") -> None:
         self.path = check_is_file(Path(path).expanduser())
         self.target = target
+        self.task = task
 
     def names(self) -> list[str]:
         """Return the one name."""
@@ -76,11 +78,13 @@ class FileSource:
     def load(self, name: str) -> Table:
         """Return the table."""
         _check_name(name, self.names(), str(self.path))
-        return make_table(name, read_table(self.path), self.target, missing="drop")
+        return make_table(name, read_table(self.path), self.target, missing="drop", task=self.task)
 
 
 class BundledSource:
-    """The small tables that come with scikit-learn: iris, wine, breast_cancer, digits.
+    """The small tables that come with scikit-learn.
+
+    Of classes iris, wine, breast_cancer and digits; of numbers diabetes.
 
     Examples
     --------
@@ -89,16 +93,23 @@ class BundledSource:
     Table('wine', 178 rows, 13 features, 3 classes)
     """
 
+    def __init__(self, *, task: str = "classes") -> None:
+        if task == "levels":
+            raise CoCoError("scikit-learn has no table of levels; name a folder: folder:PATH")
+        self.task = task
+
     def names(self) -> list[str]:
         """Return the names of the tables."""
-        return list(BUNDLED)
+        return list(BUNDLED if self.task == "classes" else BUNDLED_NUMBERS)
 
     def load(self, name: str) -> Table:
         """Return a table; the classes have names where scikit-learn has them."""
-        _check_name(name, BUNDLED, "scikit-learn")
+        _check_name(name, self.names(), "scikit-learn")
         from sklearn import datasets  # noqa: PLC0415 - slow to import, and only wanted here
 
         bunch = getattr(datasets, f"load_{name}")(as_frame=True)
+        if self.task == "numbers":
+            return make_table(name, bunch.frame, "target", task=self.task)
         classes = dict(enumerate(map(str, bunch.target_names)))
         frame = bunch.data.assign(target=bunch.target.map(classes))
         return make_table(name, frame, "target")
@@ -124,6 +135,8 @@ class FolderSource:
     ----------
     path : path
         The folder.
+    task : {"classes", "levels", "numbers"}
+        What the targets are; levels are written as numbers.
 
     Raises
     ------
@@ -132,7 +145,8 @@ class FolderSource:
         is not understood.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, task: str = "classes") -> None:
+        self.task = task
         self.path = Path(path).expanduser()
         if not self.path.is_dir():
             raise CoCoError(f"there is no folder {self.path}")
@@ -150,9 +164,9 @@ class FolderSource:
         target = entry.get(TARGET, TARGET)
         if "categorical" in entry:
             categorical = entry["categorical"]
-            text = dict.fromkeys([*categorical, target])
+            text = dict.fromkeys([*categorical, *([target] if self.task == "classes" else [])])
             frame = read_table(self._files[name], header=True, text=list(text), missing=[""])
-            table = make_table(name, frame, target, categorical=categorical)
+            table = make_table(name, frame, target, categorical=categorical, task=self.task)
         else:
             frame = read_table(self._files[name])
             if target not in frame.columns and TARGET not in entry:
@@ -161,7 +175,7 @@ class FolderSource:
                     f'{self.path / SCHEMA}: {{"{name}": {{"target": "COLUMN"}}}}; '
                     f"the columns are {listed(list(frame.columns))}"
                 )
-            table = make_table(name, frame, target, missing="drop")
+            table = make_table(name, frame, target, missing="drop", task=self.task)
         _check_classes(table, entry.get("target_classes"))
         return table
 
@@ -271,13 +285,15 @@ class OpenMLSource:
         return self._ids[name]
 
 
-def load_source(text: str) -> Source:
+def load_source(text: str, task: str = "classes") -> Source:
     """Return the source that a text names, as specs of benchmarks do.
 
     Parameters
     ----------
     text : str
         ``folder:PATH``, ``file:PATH#TARGET``, ``sklearn`` or ``openml-cc18``.
+    task : {"classes", "levels", "numbers"}
+        What the targets are.
 
     Raises
     ------
@@ -291,15 +307,17 @@ def load_source(text: str) -> Source:
     """
     kind, _, rest = str(text).partition(":")
     if kind == "folder" and rest:
-        return FolderSource(rest)
+        return FolderSource(rest, task=task)
     if kind == "file" and rest:
         path, mark, target = rest.rpartition("#")
         if not mark or not target:
             raise CoCoError(f"{text!r} does not name its classes; say file:{rest}#TARGET")
-        return FileSource(path, target)
+        return FileSource(path, target, task=task)
     if text == "sklearn":
-        return BundledSource()
+        return BundledSource(task=task)
     if text in SUITES:
+        if task != "classes":
+            raise CoCoError(f"{text} has classes, not {task}; name a folder: folder:PATH")
         return OpenMLSource(text)
     guess = did_you_mean(str(text), ["sklearn", *SUITES])
     raise CoCoError(f"{text!r} is not a source of tables{guess or f'; say {SPELLINGS}'}")

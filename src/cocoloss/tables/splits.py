@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api import types
 
 from cocoloss._checks import RandomState, as_generator, check_integer
 from cocoloss.exceptions import CoCoError
@@ -116,6 +117,9 @@ def cap_rows(table: Table, n_rows: int, seed: RandomState) -> Table:
     n_rows = check_integer(n_rows, "n_rows", minimum=1)
     if table.n_rows <= n_rows:
         return table
+    if types.is_float_dtype(table.y.dtype):  # numbers, which classes never are
+        chosen = as_generator(seed).choice(table.n_rows, size=n_rows, replace=False)
+        return table.rows(np.sort(chosen))
     codes = pd.factorize(table.y.to_numpy(), sort=True)[0]
     counts = np.bincount(codes)
     if n_rows < len(counts):

@@ -2,7 +2,9 @@
 
 import hashlib
 import re
-from collections.abc import Collection
+import warnings
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,13 +14,23 @@ import pandas as pd
 from pandas.api import types
 
 from cocoloss._checks import check_option, did_you_mean, listed
-from cocoloss.columns.column_kinds import CATEGORY, ColumnOptions, find_kind
+from cocoloss.columns.column_kinds import (
+    CATEGORY,
+    NUMBER,
+    ColumnKind,
+    ColumnOptions,
+    ColumnsWarning,
+    find_kind,
+)
 from cocoloss.columns.frames import Column
+from cocoloss.columns.quantities import read_numbers
 from cocoloss.exceptions import CoCoError
-from cocoloss.number_text import without_point
+from cocoloss.number_text import AUTO, COMMA, without_point
 
 FINGERPRINT_VERSION = "cocoloss table 1"
+TASKS = ("classes", "levels", "numbers")  # what a target can be
 MANY_CLASSES = 20  # fewer numbers than this are classes, whatever they look like
+FEWEST_NUMBERS = 10  # rows of which more than half differ: numbers, though they are few
 
 # Words of names that identifiers have.
 NAMING = {"id", "ids", "uid", "nr", "no", "num", "nummer", "number", "key", "code", "index", "idx"}
@@ -41,7 +53,7 @@ class Table:
     X : pandas.DataFrame
         The features. Columns that were said to be categorical are unordered categories.
     y : pandas.Series
-        The class of each row, without gaps.
+        The class of each row, without gaps; or levels, or numbers.
     categorical : tuple of str
         The columns whose values are names, even if they are written in digits: those that were
         said to be. If nothing was said, also text that :mod:`cocoloss.columns` takes for
@@ -142,6 +154,7 @@ def make_table(
     *,
     categorical: Collection[str] | None = None,
     missing: str = "raise",
+    task: str = "classes",
 ) -> Table:
     """Make a table of a data frame.
 
@@ -149,14 +162,14 @@ def make_table(
     ----------
     name : str
         What to call it.
-    frame, target, missing
+    frame, target, missing, task
         As in :func:`split_target`.
     categorical : collection of str, optional
         The columns whose values are names. By default those that have pandas' category type; text
         is then left as it is to whoever learns from it, and counted among them if it looks so.
     """
     try:
-        X, y = split_target(frame, target, missing=missing)
+        X, y = split_target(frame, target, missing=missing, task=task)
     except CoCoError as error:
         raise CoCoError(f"{name}: {error}") from error
     if categorical is None:
@@ -174,21 +187,35 @@ def make_table(
 
 
 def split_target(
-    frame: Any, target: str, *, missing: str = "raise", whole: bool = True
+    frame: Any,
+    target: str,
+    *,
+    missing: str = "raise",
+    whole: bool = True,
+    task: str = "classes",
+    levels: Sequence[Any] | None = None,
+    decimal: str = AUTO,
 ) -> tuple[Any, Any]:
-    """Split a table into features and classes.
+    """Split a table into features and classes, levels or numbers.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Features and classes.
+        Features and target.
     target : str
-        The column of the classes.
+        The column to predict.
     missing : {"raise", "drop", "keep"}
-        What to do with rows whose class is missing; ``len(frame) - len(y)`` of them are dropped.
+        What to do with rows whose target is missing; ``len(frame) - len(y)`` of them are dropped.
         "keep" leaves gaps in y, which is of objects then.
     whole : bool
         Whether this is the whole table. Of a part nobody asks how many classes it has.
+    task : {"classes", "levels", "numbers"}
+        What the target is; :func:`guess_task` has a guess.
+    levels : sequence, optional
+        Of levels, from the lowest to the highest. If None, the order is that of an ordered
+        categorical, or of numbers.
+    decimal : {"auto", ".", ","}
+        The decimal mark of numbers that are written as text.
 
     Returns
     -------
@@ -196,7 +223,8 @@ def split_target(
         The other columns, with a plain index.
     y : pandas.Series
         The classes. Text has no spaces around it; whole numbers are int64, and numbers of which
-        some have fractions are text: no classifier takes them for classes otherwise.
+        some have fractions are text: no classifier takes them for classes otherwise. Levels are an
+        ordered categorical of these, and numbers float64.
 
     Raises
     ------
@@ -213,8 +241,12 @@ def split_target(
     >>> X, y = split_target(table, "kind")
     >>> y.tolist()
     ['ant', 'bee', 'ant']
+    >>> table = pd.DataFrame({"size": [1, 2], "price": ["$1,200.50", "$900"]})
+    >>> split_target(table, "price", task="numbers")[1].tolist()
+    [1200.5, 900.0]
     """
     check_option(missing, "missing", ["raise", "drop", "keep"])
+    check_option(task, "task", TASKS)
     if target not in frame.columns:
         names = [str(name) for name in frame.columns]
         guess = did_you_mean(str(target), names) or f"; the columns are {listed(names)}"
@@ -222,27 +254,124 @@ def split_target(
     if frame.shape[1] == 1:
         raise CoCoError(f"there is no column beside {target!r} to learn from")
     y = _values(frame[target])
+    what = task.removesuffix("es" if task == "classes" else "s")
+    if task == "numbers":
+        y = _as_numbers(y, decimal)
     present = y.notna().to_numpy()
     n_gaps = len(y) - int(present.sum())
     if n_gaps == len(y) and whole:
-        raise CoCoError(f"column {target!r} is empty; there is no class to learn")
+        raise CoCoError(f"column {target!r} is empty; there is no {what} to learn")
     if n_gaps and missing == "raise":
         first = int(present.argmin()) + 1
         raise CoCoError(
-            f"column {target!r} has no class in {n_gaps} of {len(y)} rows, the first of them row "
+            f"column {target!r} has no {what} in {n_gaps} of {len(y)} rows, the first of them row "
             f"{first}; drop them with missing='drop', or fill them in"
         )
-    y = _as_classes(y[present]) if present.any() else y[present]
-    if whole:
-        _check_classes(y, target)
-    if types.is_float_dtype(y.dtype):
-        y = y.map(str)
+    y = y[present]
+    if task != "numbers":
+        y = _as_classes(y) if present.any() else y
+        if whole:
+            _check_classes(y, target)
+        y = _as_labels(y) if task == "classes" else _as_levels(y, levels, frame[target].dtype)
     X = frame.drop(columns=target)
     if missing == "keep" and n_gaps:
         y = y.astype(object).reindex(frame.index)
     else:
         X = X[present]
     return X.reset_index(drop=True), y.reset_index(drop=True)
+
+
+def _as_labels(y: Any) -> Any:
+    """Return classes; numbers with fractions are classes by their text."""
+    return y.map(str) if types.is_float_dtype(y.dtype) else y
+
+
+def guess_task(column: Any, decimal: str = AUTO) -> str:
+    """Say whether a column to predict looks like classes or like numbers.
+
+    Text and truths are classes, and so are few different numbers; more than 20 are numbers, and so
+    are ten of which more than half differ. That classes have an order nobody can guess.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> guess_task(pd.Series(["$1,200", "$950"] * 5 + [f"${k}00" for k in range(11)]))
+    'numbers'
+    >>> guess_task(pd.Series([0, 1, 1, 0])), guess_task(pd.Series(["a", "b"]))
+    ('classes', 'classes')
+    """
+    values = _values(column).dropna()
+    if not len(values) or types.is_bool_dtype(values.dtype):
+        return "classes"
+    if _number_kind(Column(str(column.name), values), decimal) is None:
+        return "classes"
+    n, n_rows = values.nunique(), len(values)
+    many = n > MANY_CLASSES or (2 * n > n_rows >= FEWEST_NUMBERS)
+    named = pd.DataFrame({str(column.name): values.reset_index(drop=True)})
+    only_name_rows = find_identifiers(named) or find_counters(named)
+    return "numbers" if many and not only_name_rows else "classes"
+
+
+def _number_kind(known: Column, decimal: str) -> ColumnKind | None:
+    """Return how the numbers of a target are written; None if they are none.
+
+    Of other columns few odd values and commas together are a category: here they would be classes.
+    """
+    for mark in [decimal, COMMA] if decimal == AUTO else [decimal]:
+        found = find_kind(known, ColumnOptions(decimal=mark))
+        if found.kind == NUMBER:
+            return found
+    return None
+
+
+def _as_numbers(y: Any, decimal: str) -> Any:
+    """Return a column as float64, in which text that is no number is a gap if there is little."""
+    if types.is_bool_dtype(y.dtype):
+        raise CoCoError(f"column {y.name!r} holds truths, not numbers; its task is classes")
+    known = Column(str(y.name), y.dropna())
+    if not len(known.series):
+        return y.astype(object)
+    found = _number_kind(known, decimal)
+    if found is None:
+        raise CoCoError(
+            f"column {y.name!r} does not hold numbers that are written alike, but "
+            f"{listed(known.distinct.values[:3])}; mend that text, or its task is classes or levels"
+        )
+    if found.lenient:
+        what = f"column {y.name!r} holds numbers, and other text {found.remark}, which is a gap"
+        warning = ColumnsWarning(what, "Mend that text if such rows are to count", found.about)
+        warnings.warn(warning, stacklevel=3)
+    numbers = read_numbers(Column(str(y.name), y), found.form, lenient=found.lenient)
+    if np.isinf(numbers).any():
+        raise CoCoError(f"column {y.name!r} holds {numbers[np.isinf(numbers)][0]}; drop such rows")
+    return pd.Series(numbers, y.index, name=y.name)
+
+
+def _as_levels(y: Any, levels: Sequence[Any] | None, dtype: Any) -> Any:
+    """Return classes as an ordered categorical; numbers with fractions become text, as classes."""
+    is_number = types.is_numeric_dtype(y.dtype) and not types.is_bool_dtype(y.dtype)
+    if levels is None and isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
+        levels = list(dtype.categories)
+    elif levels is None and not (is_number or types.is_bool_dtype(y.dtype)):
+        raise CoCoError(
+            f"column {y.name!r} holds text, {listed(np.unique(y))}, whose order nobody knows; say "
+            f"the levels from the lowest to the highest"
+        )
+
+    def key(level: Any) -> str:
+        with suppress(ValueError):
+            level = float(level) if is_number else level
+        return without_point(level).strip()
+
+    known = {key(value): value for value in np.unique(y).tolist()}
+    names = list(known) if levels is None else [key(level) for level in levels]
+    unknown = [name for name in known if name not in names]
+    if unknown or len(set(names)) < len(names):
+        odd = f"{unknown[0]!r} is not among" if unknown else "one is twice among"
+        raise CoCoError(f"column {y.name!r}: {odd} the levels {listed(names)}")
+    ordered = [known[name] for name in names if name in known]
+    y = y.astype(pd.CategoricalDtype(ordered, ordered=True))
+    return y.cat.rename_categories(str) if types.is_float_dtype(y.cat.categories.dtype) else y
 
 
 def _values(column: Any) -> Any:
@@ -284,7 +413,8 @@ def _check_classes(y: Any, target: str) -> None:
     if n_classes == len(y):
         raise CoCoError(
             f"column {target!r} has a different value in each of its {len(y)} rows; "
-            f"it looks like an identifier or a quantity, not like classes"
+            f"it looks like an identifier or a quantity, not like classes; numbers are a task of "
+            f"their own"
         )
     is_number = types.is_numeric_dtype(y.dtype) and not types.is_bool_dtype(y.dtype)
     mostly_different = n_classes > len(y) / 2
@@ -293,7 +423,7 @@ def _check_classes(y: Any, target: str) -> None:
     if is_number:
         raise CoCoError(
             f"column {target!r} holds {n_classes} different numbers in {len(y)} rows; it looks "
-            f"like a quantity, not like classes: cut it into a few ranges, or read it as text"
+            f"like a quantity, not like classes: its task is numbers, or cut it into a few ranges"
         )
     raise CoCoError(
         f"column {target!r} holds {n_classes} different values in {len(y)} rows; nearly every row "

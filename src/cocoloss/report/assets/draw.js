@@ -53,6 +53,14 @@ const Draw = (() => {
   const percent = (x) => (isNumber(x) ? `${(100 * x).toFixed(1)}\u202f%` : MISSING);
   const degrees = (x) => (isNumber(x) ? `${x.toFixed(1)}°` : MISSING);
 
+  // Where the true share is, in 19 of 20 cases (Wilson).
+  const shareInterval = (share, n) => {
+    const z2 = 1.96 ** 2;
+    const middle = (share + z2 / (2 * n)) / (1 + z2 / n);
+    const half = Math.sqrt(z2 * ((share * (1 - share)) / n + z2 / (4 * n * n))) / (1 + z2 / n);
+    return [Math.max(0, middle - half), Math.min(1, middle + half)];
+  };
+
   const ticks = (low, high, wanted = 5) => {
     const raw = (high - low) / Math.max(1, wanted);
     const power = 10 ** Math.floor(Math.log10(raw));
@@ -157,7 +165,7 @@ const Draw = (() => {
   };
 
   return {
-    html, svg, line, text, chart, isolated, short, significant, percent, degrees, ticks, tickText,
+    html, svg, line, text, chart, isolated, short, significant, percent, degrees, shareInterval, ticks, tickText,
     logTicks, colour, shape, swatch, lineSwatch, tip, responsive, N_COLOURS,
   };
 })();

@@ -3,19 +3,11 @@
 // are honest.
 
 const Reliability = (() => {
-  const { html, svg, line, text, chart, colour, percent, tip } = Draw;
+  const { html, svg, line, text, chart, colour, percent, shareInterval, tip } = Draw;
   const LEFT = 46;
   const TOP = 10;
   const BARS = 64; // height of the histogram below
   const LARGEST = 330;
-
-  // Where the true share is, in 19 of 20 cases (Wilson).
-  const interval = (share, n) => {
-    const z2 = 1.96 ** 2;
-    const middle = (share + z2 / (2 * n)) / (1 + z2 / n);
-    const half = Math.sqrt(z2 * ((share * (1 - share)) / n + z2 / (4 * n * n))) / (1 + z2 / n);
-    return [Math.max(0, middle - half), Math.min(1, middle + half)];
-  };
 
   const drawFrame = (root, x, y) => {
     for (const t of [0, 0.25, 0.5, 0.75, 1]) {
@@ -52,7 +44,7 @@ const Reliability = (() => {
     root.append(svg("polyline", { class: "curve", points: places.join(" "), ...look }));
     for (const b of bins) {
       const [sure, right, count] = [curve.confidence[b], curve.accuracy[b], curve.counts[b]];
-      const [low, high] = interval(right, count);
+      const [low, high] = shareInterval(right, count);
       if (!curve.dash) root.append(line("span", x(sure), y(low), x(sure), y(high), { stroke }));
       const dot = svg("circle", {
         class: "dot", cx: x(sure), cy: y(right), r: 4 + 4 * Math.sqrt(count / most),

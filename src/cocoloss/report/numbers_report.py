@@ -1,0 +1,70 @@
+"""The run report of numbers: predictions against the truth, intervals, and what columns weigh.
+
+Every number was measured before, see :class:`cocoloss.recording.NumbersRecord`. Here it is put into
+the order in which ``templates/numbers.html`` writes it and ``assets/numbers.js`` draws it.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cocoloss.json_text import json_value
+from cocoloss.recording import NumbersRecord
+from cocoloss.recording.record import NumberOutcome, rounded
+from cocoloss.report.markup import render
+from cocoloss.report.run_parts import STYLES, arguments_of, columns_of, kernels_of
+
+SCRIPTS = ("draw.js", "numbers.js")
+SHOWN = 0.9  # the intervals that are drawn
+MOST_POINTS = 1000  # in a picture
+ODD = 0.05  # a coverage that is so far from what it should be deserves a word
+
+
+def numbers_report(record: NumbersRecord) -> str:
+    """Return the report of a fit of numbers as HTML."""
+    on = f" on {record.data_name}" if record.data_name else ""
+    return render(
+        "numbers.html",
+        title=f"{record.model}{on}",
+        styles=STYLES,
+        scripts=SCRIPTS,
+        data=_script_data(record),
+        record=record,
+        judged={"test rows": record.test, "rows left out": record.left_out},
+        covered=record.coverage[SHOWN][0],
+        width=record.coverage[SHOWN][1],
+        is_odd=abs(record.coverage[SHOWN][0] - SHOWN) > ODD,
+        columns=columns_of(record),
+        arguments=arguments_of(record),
+        **kernels_of(
+            record.importances,
+            record.tried,
+            record.chosen,
+            record.metrics,
+            tried_by="Squared error, of which guessing the mean has 1,",
+        ),
+    )
+
+
+def _script_data(record: NumbersRecord) -> dict[str, Any]:
+    """Return what is drawn: of each row the true number, the predicted one, and its interval."""
+    ends = np.stack([record.lower, record.upper])
+    data = {
+        "judged": {
+            "test rows": _points(record.test, ends),
+            "rows left out": _points(record.left_out),
+        },
+        "covered": record.by_width,
+        "asked": SHOWN,
+    }
+    known: dict[str, Any] = json_value(data, number=rounded)
+    return known
+
+
+def _points(outcome: NumberOutcome, ends: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Return rows as points, (m, 2) or (m, 4), evenly drawn if there are many."""
+    n = len(outcome.true)
+    some = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))
+    columns = [outcome.true, outcome.predicted, *([] if ends is None else ends)]
+    return np.asarray(np.stack(columns, axis=1)[some])
