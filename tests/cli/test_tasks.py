@@ -107,12 +107,21 @@ def test_what_is_of_another_task_is_refused_in_one_line(refused, run, prices, mo
     assert "1.5" in refused("predict", prices[0], file, "--interval", "1.5", code=2)
 
 
+@pytest.mark.parametrize("solver", ["network", "both"])
+def test_networks_learn_numbers(run, file, tmp_path, solver):
+    out = tmp_path / "m.coco"
+    asked = ("fit", file, "--target", "price", "--drop", "state", "--out", out)
+    said = run(*asked, "--solver", solver, "--epochs", 3, "--members", 2).stdout
+    assert "2 networks" in said
+    assert ("kernel" in said) == (solver == "both")
+    assert "mind who gets it" in said  # rows that tell how large residuals are
+    assert "lower" in run("predict", out, file, "--interval", 0.8).stdout
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--epochs", 3], "--epochs is for classes and levels, and the target is numbers"),
-        (["--priors", "uniform"], "--priors is for classes"),
-        (["--solver", "network"], "--solver network is not for numbers"),
+        (["--priors", "uniform"], "--priors is for classes and levels, and the target is numbers"),
         (["--model", "ce"], "--model ce is for classes, not for numbers"),
         (["--tune", 2], "--tune is for networks"),
         (["--levels", "a,b"], "--levels is for levels, and --task is numbers"),

@@ -181,18 +181,18 @@ def _of_numbers(estimator: Any, table: TrainingTable | TrainingBlocks) -> dict[s
         "numbers": {"least": y.min(), "mean": y.mean(), "most": y.max(), "deviation": y.std()},
         "loo_r2": estimator.loo_score_,
         "loo_rmse": float(np.sqrt(np.mean(np.square(estimator.loo_prediction_ - y)))),
+        "networks": len(estimator.model_.mixing) - (estimator.model_.machine is not None),
     }
 
 
 def _of_kernels(estimator: Any) -> dict[str, Any]:
-    machine = estimator.model_.machine
-    if machine is None:
+    """Return what kernels there are, and what of the table the file holds."""
+    model = estimator.model_
+    if not model.n_rows_held:
         return {}
-    return {
-        "kernels": [kernel.kind for kernel in machine.kernels],
-        "landmarks": estimator.landmarks,
-        "rows_in_file": machine.n_rows if estimator.landmarks == "rows" else 0,
-    }
+    held = model.n_rows_held if estimator.landmarks == "rows" else 0
+    kernels = [] if model.machine is None else [each.kind for each in model.machine.kernels]
+    return {"kernels": kernels, "landmarks": estimator.landmarks, "rows_in_file": held}
 
 
 def _target_lines(facts: dict[str, Any]) -> tuple[str, str]:
@@ -214,8 +214,9 @@ def _target_lines(facts: dict[str, Any]) -> tuple[str, str]:
     if "kernels" not in facts:
         networks, epochs = counted(facts["members"], "network"), counted(facts["epochs"], "epoch")
         return what, f"trained   {networks}, {epochs}, {facts['seconds']:.1f} s"
-    kernels = counted(len(facts["kernels"]), "kernel")
-    return what, f"fitted    {kernels}, {facts['seconds']:.1f} s; {good}, by fits without them"
+    parts = {"kernel": len(facts["kernels"]), "network": facts.get("networks", 0)}
+    fitted = " and ".join(counted(n, noun) for noun, n in parts.items() if n)
+    return what, f"fitted    {fitted}, {facts['seconds']:.1f} s; {good}, by fits without them"
 
 
 def _print(facts: dict[str, Any]) -> None:

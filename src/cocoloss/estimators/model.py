@@ -268,6 +268,11 @@ class EmbeddingModel:
         return machine_in(self.networks)
 
     @property
+    def n_rows_held(self) -> int:
+        """Rows that it holds, as a file of it does: training rows, or means of some."""
+        return 0 if self.machine is None else self.machine.n_rows
+
+    @property
     def n_inputs(self) -> int:
         """Columns of the matrix that the encoder makes of a table."""
         return self.networks.n_inputs

@@ -45,6 +45,11 @@ class FittedRegression(EmbeddingModel):
 
     task = "numbers"
 
+    @property
+    def n_rows_held(self) -> int:
+        """Rows that it holds: those of its kernels, and some that tell how large residuals are."""
+        return max(super().n_rows_held, len(self.readout.spread.machine.rows))
+
     def has(self, method: str) -> bool:
         """Return whether there is a method, such as ``"predict_proba"``."""
         return hasattr(self, method)
