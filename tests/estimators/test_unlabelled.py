@@ -100,7 +100,7 @@ def test_soft_learns_from_rows_without_a_label(setting, tmp_path):
         right = soft.loo_proba_[KNOWN].argmax(axis=1) == FEW[KNOWN]
         assert soft.loo_score_ == pytest.approx(right.mean())
     else:
-        assert len(soft.heads_) == 4  # two teachers, two students
+        assert len(soft.heads_) == 6  # three teachers, three students
 
 
 def test_soft_is_better_than_ignoring_where_digits_have_five_labels():
@@ -132,7 +132,7 @@ def test_rows_that_weigh_nothing_are_no_rows_labelled_or_not():
     with_zeros = CoCoClassifier(unlabelled="soft", random_state=0).fit(X, FEW, weights)
     odd = weights > 0
     without = CoCoClassifier(unlabelled="soft", random_state=0).fit(X[odd], FEW[odd])
-    np.testing.assert_allclose(with_zeros.predict_proba(X), without.predict_proba(X))
+    np.testing.assert_allclose(with_zeros.predict_proba(X), without.predict_proba(X), atol=1e-5)
 
 
 def test_levels_keep_their_order():
