@@ -114,7 +114,8 @@ def test_what_is_special_is_told_and_only_then(record):
         ({"is_better": False}, "These test rows cannot tell it from guessing."),
         ({"n_left_out": 3}, "left out for want of a number"),
         ({"power": 0.25}, "The numbers are skewed: a power of them is learnt (0.25"),
-        ({"is_sample": True}, "leaves learn what is local"),
+        ({"is_sample": True}, "of the rows have found which"),
+        ({"n_train": 20_000}, "(1,000 of them are drawn)"),
     ]:
         assert said not in usual
         assert said in numbers_report(replace(record, **change))

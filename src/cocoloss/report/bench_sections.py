@@ -231,6 +231,8 @@ def measures_grid(analysis: AccuracyAnalysis) -> Grid:
     frame = analysis.measures
     whole = analysis.scores.notna() & ~analysis.partial
     shown = [m for m in COLUMNS if m in frame.columns and frame[m].notna().any()]
+    if analysis.measure == "relative_rmse":  # each table has its own unit: there is no mean of them
+        shown = [m for m in shown if m != "mae"]
     columns = [[number_of(int(n)) for n in frame["n_datasets"]]]
     for measure in shown:
         cells = [mean_cell(value, measure) for value in frame[measure]]

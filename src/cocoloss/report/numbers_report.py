@@ -35,6 +35,7 @@ def numbers_report(record: NumbersRecord) -> str:
         covered=record.coverage[SHOWN][0],
         width=record.coverage[SHOWN][1],
         is_odd=abs(record.coverage[SHOWN][0] - SHOWN) > ODD,
+        most_points=MOST_POINTS,
         columns=columns_of(record),
         arguments=arguments_of(record),
         **kernels_of(
