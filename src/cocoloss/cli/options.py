@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from cocoloss.cli.messages import ADVICE, listed, note, notes_for_warnings
+from cocoloss.cli.table_notes import note_classes, note_leaks, note_rows_without_class
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import check_can_write
 
@@ -262,12 +263,15 @@ class TrainingFile:
             table = self.open()
             frame = table.read()
         self.check_columns(frame)
-        X, y = split_target(frame.drop(columns=list(self.drop)), self.target, missing=missing)
+        used = frame.drop(columns=list(self.drop))
+        X, y = split_target(used, self.target, missing=missing, verbatim=True)
         counters = self.counters(frame, X)
         X = X.drop(columns=counters)
         n_left_out = len(frame) - len(y)
         if n_left_out:
-            note(f"left out {n_left_out:,} rows whose {self.target} is not known")
+            note_rows_without_class(n_left_out, self.target, self.how["missing"])
+        note_classes(y, self.target)
+        note_leaks(X, y, self.target)
         left_out = dict.fromkeys(counters, "counts the rows")
         return TrainingTable(X, y, self.file.name, self.preprocess(table, X), n_left_out, left_out)
 
@@ -286,7 +290,7 @@ class TrainingFile:
         if target in self.drop:
             raise CoCoError(f"--drop {target}: that is the target; name another one, or keep it")
         # Categories are text, as they are for `predict`: 007 is not 7.
-        return open_table(self.file, text=self._categories, **self.how)
+        return open_table(self.file, text=self._categories, labels=[target], **self.how)
 
     def preprocess(self, table: "TableFile", X: "pd.DataFrame") -> Any:
         """Return what reads columns as the user, or the file, says; note what looks like codes."""
@@ -382,7 +386,7 @@ class TrainingBlocks:
     counters: list[str]
     preprocess: Any
     y: None = None  # each block brings its own
-    told: list[str] = field(default_factory=list)  # what has been noted, in the first pass
+    told: list[str] = field(default_factory=list)  # whether all has been noted, in the first pass
 
     @classmethod
     def of(cls, sources: Sequence[TrainingFile]) -> "TrainingBlocks":
@@ -415,8 +419,8 @@ class TrainingBlocks:
                 n_left_out += len(frame) - len(y)
                 yield X.drop(columns=self.counters), y
         if n_left_out and not self.told:
-            self.told.append(f"left out {n_left_out:,} rows whose {source.target} is not known")
-            note(self.told[0])
+            note_rows_without_class(n_left_out, source.target, source.how["missing"])
+        self.told.append("all")
 
 
 def split_part(source: TrainingFile, frame: "pd.DataFrame") -> tuple[Any, Any]:

@@ -174,7 +174,7 @@ def make_table(
 
 
 def split_target(
-    frame: Any, target: str, *, missing: str = "raise", whole: bool = True
+    frame: Any, target: str, *, missing: str = "raise", whole: bool = True, verbatim: bool = False
 ) -> tuple[Any, Any]:
     """Split a table into features and classes.
 
@@ -189,6 +189,8 @@ def split_target(
         "keep" leaves gaps in y, which is of objects then.
     whole : bool
         Whether this is the whole table. Of a part nobody asks how many classes it has.
+    verbatim : bool
+        Whether text is what stands in a file, so that digits may be a quantity all the same.
 
     Returns
     -------
@@ -234,7 +236,7 @@ def split_target(
         )
     y = _as_classes(y[present]) if present.any() else y[present]
     if whole:
-        _check_classes(y, target)
+        _check_classes(_as_numbers(y) if verbatim else y, target)
     if types.is_float_dtype(y.dtype):
         y = y.map(str)
     X = frame.drop(columns=target)
@@ -272,6 +274,15 @@ def _as_classes(y: Any) -> Any:
         integers = (numbers == np.round(numbers)).all() and np.abs(numbers).max() < 2**53
         return y.astype(np.int64 if integers else np.float64)
     return y
+
+
+def _as_numbers(y: Any) -> Any:
+    """Return text as the numbers it is, or as it is if some is none."""
+    if not types.is_string_dtype(y.dtype):
+        return y
+    numbers = pd.to_numeric(y, errors="coerce")
+    is_finite = bool(np.isfinite(numbers.to_numpy(dtype=np.float64, na_value=np.nan)).all())
+    return _as_classes(numbers) if is_finite else y
 
 
 def _check_classes(y: Any, target: str) -> None:
