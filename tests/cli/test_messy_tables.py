@@ -247,7 +247,15 @@ def test_classes_may_be_called_like_gaps(run, frame, tmp_path, word):
     named.loc[:9, "alive"] = "?"
     named[["size", "alive", "city", "kind"]].to_csv(path, index=False)
     asked = ("fit", path, "--target", "kind", "--out", out, *FAST, "--json")
-    assert word not in json.loads(run(*asked).stdout)["classes"]
+    untold, n = run(*asked), (frame["kind"] == "ant").sum()
+    assert word in json.loads(untold.stdout)["classes"]
+    assert f"kind: {word} ({n} rows) taken for a class; say --missing {word} if" in untold.stderr
+    told = run(*asked, "--missing", word)
+    assert word not in json.loads(told.stdout)["classes"]
+    assert (
+        f"left out {n} rows whose kind is not known: empty, or as --missing says {word}"
+        in told.stderr
+    )
     told = run(*asked, "--missing", "?")
     facts = json.loads(told.stdout)
     assert facts["classes"][word] == (frame["kind"] == "ant").sum()
@@ -315,3 +323,53 @@ def test_a_column_that_is_left_out_is_not_said_to_be_read(run, german, tmp_path)
     said = run("fit", path, "--target", "Art", "--out", tmp_path / "m.coco", *FAST).stderr
     assert "left out, as it only counts the rows: Nr" in said
     assert "read as numbers" not in said
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_a_class_is_what_stands_in_the_file_to_the_letter(run, tmp_path, in_blocks):
+    labels = ["TRUE", "01", "1", "1E4", "10000", "None", "NA", "nan", "?", "1,5"]
+    rows = [
+        f'{10 * k + i % 7};{i % 5};"{label}"' for k, label in enumerate(labels) for i in range(9)
+    ]
+    parts = [rows[::2], rows[1::2]] if in_blocks else [rows]
+    files = []
+    for i, part in enumerate(parts):
+        files.append(tmp_path / f"{i}.csv")
+        files[-1].write_text("\n".join(["a;b;y", *part, "1;2;"]))
+    out = tmp_path / "m.coco"
+    result = run("fit", *files, "--target", "y", "--out", out, "--solver", "kernel", "--json")
+    assert json.loads(result.stdout)["classes"] == dict.fromkeys(sorted(labels), 9)
+    assert f"left out {len(files)} rows whose y is not known: empty" in result.stderr
+    _, *answers, _ = csv.reader(run("predict", out, files[0], "--keep", "y").stdout.splitlines())
+    assert np.mean([truth == found for truth, found in answers]) > 0.9
+    assert cocoloss.load(out).classes_.tolist() == sorted(labels)
+
+
+def test_numbers_that_look_like_a_quantity_are_refused_though_they_are_read_as_text(
+    refused, tmp_path
+):
+    path, out = tmp_path / "t.csv", tmp_path / "m.coco"
+    path.write_text("\n".join(["a,y", *(f"{i % 3},{i / 7}" for i in range(60))]))
+    said = refused("fit", path, "--target", "y", "--task", "classes", "--out", out)
+    assert "a different value in each of its 60 rows" in said
+    path.write_text("\n".join(["a,y", *(f"{i % 3},{i // 2 / 7}" for i in range(60))]))
+    said = refused("fit", path, "--target", "y", "--task", "classes", "--out", out)
+    assert "30 different numbers in 60 rows; it looks like a quantity" in said
+
+
+def test_classes_and_columns_that_may_be_meant_otherwise_are_noted(run, tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "m.coco"
+    asked = ("fit", path, "--target", "y", "--out", out)
+    spellings = ["<=50K", "<=50k", ">50K"]
+    rows = [f"{i % 7},{spellings[i % 3]},k{i % 3}" for i in range(90)]
+    path.write_text("\n".join(["a,y,again", *rows]))
+    said = run(*asked).stderr
+    assert "y: <=50K, <=50k are different classes, though they differ only by capitals" in said
+    assert "each value of again goes with one class of y" in said
+    path.write_text("\n".join(["a,y", *(f"{i % 70},{i % 70}" for i in range(280))]))
+    assert (
+        "y: 70 different numbers are taken for classes"
+        in run(*asked, "--task", "classes", *FAST).stderr
+    )
+    path.write_text("\n".join(["a,y", *(f"{i % 5},c{i % 3}" for i in range(280))]))
+    assert run(*asked).stderr == ""

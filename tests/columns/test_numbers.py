@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from cocoloss.columns import TablePreprocessor
+from cocoloss.columns.quantities import Box
 from cocoloss.exceptions import CoCoError
 
 NAN, INF, BIG = np.nan, np.inf, np.finfo(float).max
@@ -150,3 +151,29 @@ def test_complex_numbers_are_refused(values):
         TablePreprocessor().fit(frame)
     with pytest.raises(CoCoError, match="Complex data not supported: column 'a'"):
         TablePreprocessor().fit(pd.DataFrame({"a": [1, 2]})).transform(frame)
+
+
+def test_distance_to_the_box_is_that_of_loops():
+    rng = np.random.default_rng(0)
+    seen = rng.normal(size=(40, 3)) * [1, 10, 0]  # the last one is constant
+    box = Box.of(seen)
+    rows = rng.normal(size=(200, 3)) * [3, 30, 1]
+    rows[0] = np.nan
+    expected = []
+    for row in rows:
+        total = 0.0
+        for x, low, high in zip(row, seen.min(axis=0), seen.max(axis=0), strict=True):
+            unit = (high - low) / 6 or 1.0
+            total += 0.0 if np.isnan(x) else (max(low - x, x - high, 0.0) / unit) ** 2
+        expected.append(total**0.5)
+    np.testing.assert_allclose(box.distance(rows), expected)
+    assert (box.distance(seen) == 0).all()
+
+
+def test_the_distance_to_a_box_is_finite_whatever_comes():
+    largest = np.finfo(float).max
+    box = Box.of(np.array([[-largest, 0.0, 1e300], [largest, 1e-300, 1e300]]))
+    rows = np.array([[np.inf, np.inf, -np.inf], [largest, largest, -largest], [np.nan] * 3])
+    found = box.distance(rows)
+    assert np.isfinite(found).all()
+    assert found[0] >= found[1] > 1e6 > found[2] == 0

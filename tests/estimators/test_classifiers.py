@@ -13,13 +13,18 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss
+from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
-from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
+from cocoloss import (
+    CoCoClassifier,
+    CoCoRegressor,
+    CrossEntropyClassifier,
+    DotRegressionClassifier,
+)
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import GaussianHead
 from spies import note_which_batches_are_pairs
@@ -263,6 +268,39 @@ def test_outliers_score_higher():
     strange = X_TEST * np.random.default_rng(0).choice([-3, 4], X_TEST.shape)
     known = np.median(classifier.outlier_score(X_TEST))
     assert np.median(classifier.outlier_score(strange)) > 2 * known
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: CoCoClassifier(random_state=0),
+        quick,
+        lambda: quick(head="gaussian"),
+        lambda: quick(preprocess=None),
+        lambda: CoCoRegressor(random_state=0),
+    ],
+)
+def test_odd_values_count_in_all_columns_and_in_one(make):
+    # Inputs are clipped and the sphere forgets the norm: networks had an AUROC of .24 here.
+    X, y = load_breast_cancer(return_X_y=True)
+    train, test, y_train, _ = train_test_split(X, y, random_state=0, stratify=y)
+    model = make().fit(train, y_train)
+    one = test.copy()
+    one[:, 0] = 1e9
+    known = model.outlier_score(test)
+    for odd in (test + 20 * train.std(axis=0), 10 * test, one):
+        both = np.concatenate([known, model.outlier_score(odd)])
+        assert roc_auc_score(np.repeat([0, 1], len(test)), both) > 0.95
+
+
+def test_a_transformer_of_ones_own_may_say_what_is_out_of_range():
+    class Loud(FunctionTransformer):
+        def out_of_range(self, X):
+            return np.arange(len(X))
+
+    quiet, loud = (quick(preprocess=make()).fit(X, Y) for make in (FunctionTransformer, Loud))
+    more = loud.outlier_score(X_TEST) - quiet.outlier_score(X_TEST)
+    np.testing.assert_allclose(more, np.arange(len(X_TEST)))
 
 
 def test_warm_start_goes_on():

@@ -208,6 +208,7 @@ def test_outlier_scores_are_those_of_all_members():
     classifier = quick().fit(X, Y)
     features = embeddings(classifier)
     each = [h.outlier_score(f) for h, f in zip(classifier.heads_, features, strict=True)]
+    assert (classifier.model_.encoder.out_of_range(X) == 0).all()  # it was fitted to these rows
     np.testing.assert_allclose(classifier.outlier_score(X), np.mean(each, axis=0))
     assert not np.allclose(each[0], each[1])
 

@@ -546,7 +546,10 @@ def changed(state, where, value):
         (["model", "heads", 0, "prototypes"], lambda p: p * np.nan, "must be finite"),
         (["model", "heads", 1], None, "not one head for each network"),
         (["model", "heads"], lambda heads: [heads[0], heads[0] | {"kind": "linear"}], "head"),
-        (["model", "encoder", "kind"], lambda _: "FloatEncoder", "header|fit"),
+        (["model", "encoder", "kind"], lambda _: "FloatEncoder", "ranges"),
+        (["model", "encoder", "state", "scaler", "box"], None, "earlier versions do; fit it again"),
+        (["model", "encoder", "state", "scaler", "box", "low"], lambda x: x[1:], "its low must"),
+        (["model", "encoder", "state", "scaler", "box", "low"], lambda x: x + 1e9, "ends before"),
         (["model", "encoder", "kind"], lambda _: "Popen", "the preprocessing must be one of"),
         (
             ["model", "encoder", "state", "scaler", "center"],
@@ -653,7 +656,9 @@ def mutations(path, rng, trace):
         yield text, tensors | {a: tensors[b], b: tensors[a]}
     for name in names:
         array = tensors[name]
-        for other in (bait, array[:0], array.ravel()[:1], array[None], array.astype("f2"), -array):
+        with np.errstate(over="ignore"):
+            half = array.astype("f2")
+        for other in (bait, array[:0], array.ravel()[:1], array[None], half, -array):
             yield text, tensors | {name: other.copy()}
         yield text, {key: value for key, value in tensors.items() if key != name}
     yield text, tensors | {"more": np.zeros(8)}

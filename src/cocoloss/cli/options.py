@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from cocoloss.cli.messages import ADVICE, listed, note, notes_for_warnings
+from cocoloss.cli.table_notes import note_classes, note_leaks, note_rows_without_class
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import check_can_write
 
@@ -287,7 +288,11 @@ class TrainingFile:
         X = X.drop(columns=counters)
         n_left_out = len(frame) - len(y)
         if n_left_out:
-            note(f"left out {n_left_out:,} rows whose {self.target} is not known")
+            note_rows_without_class(n_left_out, self.target, self.how["missing"])
+        if known.task == "classes":
+            note_classes(y, self.target)
+        if known.task != "numbers":
+            note_leaks(X, y, self.target)
         left_out = dict.fromkeys(counters, "counts the rows")
         preprocess = self.preprocess(table, X)
         return TrainingTable(
@@ -297,7 +302,7 @@ class TrainingFile:
     def task_of(self, frame: "pd.DataFrame", table: "TableFile") -> str:
         """Return what the target is, as the user says, or as it looks; then say so."""
         from cocoloss.tables import guess_task  # noqa: PLC0415 - heavy
-        from cocoloss.tables.table import MANY_CLASSES  # noqa: PLC0415
+        from cocoloss.tables.table import MANY_CLASSES, plain_numbers  # noqa: PLC0415
 
         if self.levels is not None and self.task not in (None, "levels"):
             raise CoCoError(f"--levels is for levels, and --task is {self.task}; leave one out")
@@ -305,7 +310,7 @@ class TrainingFile:
             return self.task or "levels"
         if self.target not in frame:
             return "classes"  # which says what there is
-        column = frame[self.target]
+        column = plain_numbers(frame[self.target])
         task, n = guess_task(column, self.decimal(table) or "auto"), column.nunique()
         if task == "numbers":
             note(
@@ -342,6 +347,7 @@ class TrainingFile:
                 task=self.task or "classes",
                 levels=None if self.levels is None else self.levels.split(","),
                 decimal=self.decimal(table) or "auto",
+                verbatim=True,
             )
 
     def decimal(self, table: "TableFile") -> str | None:
@@ -363,7 +369,7 @@ class TrainingFile:
         if target in self.drop:
             raise CoCoError(f"--drop {target}: that is the target; name another one, or keep it")
         # Categories are text, as they are for `predict`: 007 is not 7.
-        return open_table(self.file, text=self._categories, **self.how)
+        return open_table(self.file, text=self._categories, labels=[target], **self.how)
 
     def preprocess(self, table: "TableFile", X: "pd.DataFrame") -> Any:
         """Return what reads columns as the user, or the file, says; note what looks like codes."""
@@ -466,7 +472,7 @@ class TrainingBlocks:
     counters: list[str]
     preprocess: Any
     y: None = None  # each block brings its own
-    told: list[str] = field(default_factory=list)  # what has been noted, in the first pass
+    told: list[str] = field(default_factory=list)  # whether all has been noted, in the first pass
 
     @classmethod
     def of(cls, sources: Sequence[TrainingFile]) -> "TrainingBlocks":
@@ -516,8 +522,8 @@ class TrainingBlocks:
                 n_left_out += len(frame) - len(y)
                 yield X.drop(columns=self.counters), y
         if n_left_out and not self.told:
-            self.told.append(f"left out {n_left_out:,} rows whose {source.target} is not known")
-            note(self.told[0])
+            note_rows_without_class(n_left_out, source.target, source.how["missing"])
+        self.told.append("all")
 
 
 def split_part(source: TrainingFile, frame: "pd.DataFrame", table: "TableFile") -> tuple[Any, Any]:

@@ -33,6 +33,7 @@ from cocoloss.columns.frames import MISSING, UNSEEN, Column, Header, Table, read
 from cocoloss.columns.quantities import (
     CYCLES,
     EXAMPLES,
+    Box,
     NumberScaler,
     as_floats,
     cycle_names,
@@ -154,6 +155,12 @@ class TableEncoder:
             one_hot.transform(codes, out[:, start:end])
         return out
 
+    def out_of_range(self, X: Any) -> NDArray[np.float64]:
+        """Return how far the quantities of each row are outside what was seen in fit, (n_rows,)."""
+        table = read_table(X, self.reader)
+        where = self.header.locate(table.header, self.kinds, self.reader)
+        return self.scaler.box.distance(_read_quantities(table, where, self._quantities))
+
     def feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the result's columns, (width,)."""
         called = self.header.renamed(input_features)
@@ -234,7 +241,7 @@ class TableEncoder:
         return {
             "header": vars(self.header) | {"names": self.column_names},
             "columns": {name: [*vars(column).values()] for name, column in self.columns.items()},
-            "scaler": dict(vars(self.scaler)),
+            "scaler": {**vars(self.scaler), "box": self.scaler.box.to_state()},
             "cycles": self.cycles,
             "one_hots": {name: dict(vars(one_hot)) for name, one_hot in self.one_hots.items()},
             "decimal": self.decimal,
@@ -253,6 +260,7 @@ class TableEncoder:
             header=_header_of(state),
             columns=columns,
             scaler=NumberScaler(
+                box=Box.from_state(arrays.get("box"), n_quantities),
                 center=state_array(arrays, "center", np.float64, (n_quantities,)),
                 scale=state_array(arrays, "scale", np.float64, (n_quantities,), positive=True),
                 value_columns=state_array(arrays, "value_columns", np.signedinteger, (None,)),
@@ -302,6 +310,7 @@ class FloatEncoder:
     """What a :class:`FloatConverter` has learnt: a table of finite numbers to a float32 matrix."""
 
     header: Header  # the names of the columns seen in fit
+    box: Box  # their values
     reader: str = "FloatConverter"  # who speaks in messages
 
     @classmethod
@@ -309,8 +318,8 @@ class FloatEncoder:
         """Check a table and remember its columns."""
         reader = estimator or cls.reader
         table = read_table(X, reader)
-        as_floats(table, range(len(table.names)))
-        return cls(header=table.header, reader=reader)
+        box = Box.of(as_floats(table, range(len(table.names))))
+        return cls(header=table.header, box=box, reader=reader)
 
     @property
     def column_names(self) -> list[str]:
@@ -333,6 +342,10 @@ class FloatEncoder:
         where = self.header.locate(table.header, self.header.names, self.reader)
         return as_floats(table, [where[name] for name in self.header.names])
 
+    def out_of_range(self, X: Any) -> NDArray[np.float64]:
+        """Return how far each row is outside what was seen in fit, (n_rows,)."""
+        return self.box.distance(self.transform(X))
+
     def feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns, which are those of the table."""
         return np.array(list(self.header.renamed(input_features).values()), dtype=object)
@@ -349,12 +362,14 @@ class FloatEncoder:
     def to_state(self) -> dict[str, Any]:
         """Return the value as nested dicts and lists."""
         header = vars(self.header) | {"names": self.column_names}
-        return {"header": header, "reader": self.reader}
+        return {"header": header, "box": self.box.to_state(), "reader": self.reader}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
-        return cls(header=_header_of(state), reader=state_part(state, "reader", str))
+        header = _header_of(state)
+        box = Box.from_state(state.get("box"), len(header.names))
+        return cls(header=header, box=box, reader=state_part(state, "reader", str))
 
 
 class Coverage:

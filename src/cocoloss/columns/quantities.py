@@ -21,6 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
+from cocoloss._checks import require, state_array
 from cocoloss.columns.frames import Column, Table
 from cocoloss.exceptions import CoCoError
 from cocoloss.number_text import parse_numbers
@@ -32,6 +33,7 @@ HUGE = 1e150  # beyond it a square overflows float64
 CHUNK = 2**15  # values scaled at a time, so that the steps stay in the cache
 FEWEST_RANKED = 10  # distinct values; of fewer the ranks say nothing that their places do not
 MOST_RANKED = 200  # columns; of wider tables ranks cost more than they were seen to give
+BOX_DEVIATIONS = 6  # in the range of a column, as most of a normal one's rows have
 KNOTS = 256  # at most, between which ranks are interpolated
 
 Days = NDArray[np.float64]  # since 1970-01-01, a Thursday
@@ -101,10 +103,56 @@ def _plain_numbers(column: Column) -> NDArray[np.float64]:
     return np.asarray(np.append(parsed, np.nan)[codes])
 
 
+@dataclass(frozen=True, eq=False)
+class Box:
+    """The smallest and the largest finite value of each column of some rows."""
+
+    low: NDArray[np.float64]  # (n_columns,)
+    high: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, matrix: NDArray[Any]) -> Self:
+        """Return the box of the rows of a matrix of finite numbers."""
+        low, high = (end(axis=0).astype(np.float64) for end in (matrix.min, matrix.max))
+        return cls(low, high)
+
+    def distance(self, matrix: NDArray[Any]) -> NDArray[np.float64]:
+        """Return how far rows are outside, (n_rows,): the root of the summed squares of columns.
+
+        The unit of a column is a sixth of its range, about a standard deviation, which tails make
+        longer; that of one value is the value. A gap is inside, and nothing farther than FAR.
+        """
+        unit = self.high / BOX_DEVIATIONS - self.low / BOX_DEVIATIONS  # which cannot overflow
+        unit = np.where(unit > 0, unit, np.maximum(np.abs(self.low), 1.0))
+        distance = np.empty(len(matrix))
+        step = max(1, CHUNK // max(1, matrix.shape[1]))
+        for start in range(0, len(matrix), step):
+            x = matrix[start : start + step].astype(np.float64)
+            with np.errstate(over="ignore"):
+                outside = np.maximum(np.fmax(self.low - x, x - self.high), 0.0) / unit
+            outside = np.minimum(np.nan_to_num(outside, nan=0.0, posinf=FAR), FAR)
+            distance[start : start + step] = np.sqrt(np.square(outside).sum(axis=1))
+        return distance
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the value as a dict of arrays."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_state(cls, state: Any, n_columns: int) -> Self:
+        """Return the value that :meth:`to_state` described, or refuse it with a CoCoError."""
+        lacks = "it lacks the ranges of its columns, as files of earlier versions do; fit it again"
+        require(isinstance(state, dict), lacks)
+        low, high = (state_array(state, end, np.float64, (n_columns,)) for end in ("low", "high"))
+        require(bool((low <= high).all()), "a range of its columns ends before it begins")
+        return cls(low, high)
+
+
 @dataclass(frozen=True)
 class NumberScaler:
     """Centre and scale of each column, and which columns come out of them."""
 
+    box: "Box"  # the values seen in training, (n_columns,)
     center: NDArray[np.float64]  # (n_columns,), the medians
     scale: NDArray[np.float64]  # (n_columns,), interquartile ranges over that of a standard normal
     value_columns: NDArray[np.intp]  # positions of columns that vary
@@ -155,6 +203,7 @@ class NumberScaler:
         ranks = ranks and len(used) <= MOST_RANKED
         knots = [_knots(matrix[:, j]) if ranks else None for j in used]
         scaler = cls(
+            box=Box(low[used], high[used]),
             center=center[used],
             scale=scale[used],
             value_columns=np.flatnonzero(varies[used]),

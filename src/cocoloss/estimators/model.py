@@ -306,7 +306,17 @@ class EmbeddingModel:
         return left @ right.T
 
     def outlier_score(self, X: Any) -> NDArray[np.float64]:
-        """Return how strange each row is; larger is stranger."""
+        """Return how strange each row is; larger is stranger.
+
+        Odd combinations are seen by what embeds rows. It hardly sees odd values, which encoders
+        clip and a sphere forgets: how far they are out of range is added. A transformer of the
+        user's own may say that, too.
+        """
+        out_of_range = getattr(self.encoder, "out_of_range", None)
+        odd = self._odd_combinations(X)
+        return odd if out_of_range is None else odd + out_of_range(X)
+
+    def _odd_combinations(self, X: Any) -> NDArray[np.float64]:
         assert self.machine is not None
         inputs = self.inputs(X)
         with _threads_of(self.machine):
@@ -441,10 +451,9 @@ class FittedModel(EmbeddingModel):
             return scores[:, 1] - scores[:, 0] if len(self.classes) == 2 else scores
         return self._mean("decision_function", features)
 
-    def outlier_score(self, X: Any) -> NDArray[np.float64]:
-        """Return how strange each row is, averaged over the members; larger is stranger."""
+    def _odd_combinations(self, X: Any) -> NDArray[np.float64]:
         if self.machine is not None:
-            return super().outlier_score(X)
+            return super()._odd_combinations(X)
         return self._mean("outlier_score", self.head_inputs(self.inputs(X)))
 
     def head_inputs(self, inputs: NDArray[np.float32]) -> NDArray[Any]:

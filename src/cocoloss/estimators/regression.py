@@ -75,8 +75,7 @@ class FittedRegression(EmbeddingModel):
         rest = (1 - check_share(coverage, "coverage")) / 2
         return self.predict_quantiles(X, [rest, 1 - rest])
 
-    def outlier_score(self, X: Any) -> NDArray[np.float64]:
-        """Return how strange each row is; larger is stranger."""
+    def _odd_combinations(self, X: Any) -> NDArray[np.float64]:
         machine = self.machine or self.readout.spread.machine  # networks know no rows
         with self.threads():
             return machine.outlier_score(self.inputs(X))

@@ -78,9 +78,11 @@ class DelimitedFile:
     missing: tuple[str, ...]
     text: tuple[str, ...] = ()
     given_decimal: str | None = None
+    labels: tuple[str, ...] = ()  # text to the letter, in which only the words of ``label_gaps``
+    label_gaps: tuple[str, ...] = ("",)  # are gaps
 
     def __post_init__(self) -> None:
-        check_columns(self.path, self.text, self.column_names)
+        check_columns(self.path, self._all_text, self.column_names)
         if self.given_decimal is not None:
             check_option(self.given_decimal, "decimal", [DOT, COMMA])
 
@@ -88,6 +90,10 @@ class DelimitedFile:
     def column_names(self) -> tuple[str, ...]:
         """The columns."""
         return self.dialect.names
+
+    @property
+    def _all_text(self) -> tuple[str, ...]:
+        return (*self.text, *self.labels)
 
     @cached_property
     def decimal(self) -> str | None:
@@ -158,7 +164,7 @@ class DelimitedFile:
     def _columns(self) -> Iterator[tuple[str, list[str]]]:
         """Give each column that is not text, with those cells of the sample that are no gaps."""
         for j, name in enumerate(self.column_names):
-            if name not in self.text:
+            if name not in self._all_text:
                 cells = (row[j].strip() for row in self.dialect.sample)
                 yield name, [cell for cell in cells if cell not in self.missing]
 
@@ -173,10 +179,19 @@ class DelimitedFile:
             "header": 0 if self.dialect.header else None,
             "decimal": self.decimal or DOT,
             "skipinitialspace": self.dialect.skip_spaces,
-            "na_values": list(self.missing),
+            "na_values": self._gaps(),
             "keep_default_na": False,
-            "dtype": dict.fromkeys(self.text, str),
+            "dtype": dict.fromkeys(self._all_text, str),
             "engine": "c",
+        }
+
+    def _gaps(self) -> list[str] | dict[str, list[str]]:
+        """Return the words that are gaps, for all columns or for each."""
+        if not self.labels or self.missing == self.label_gaps:
+            return list(self.missing)
+        return {
+            name: list(self.label_gaps if name in self.labels else self.missing)
+            for name in self.column_names
         }
 
     def _parse(self, *, low_memory: bool) -> Any:
@@ -231,7 +246,7 @@ class DelimitedFile:
     def _with_thousands(self, frame: Any) -> Any:
         """Return a frame in which text that is numbers with decimal commas is numbers."""
         if self.decimal == COMMA:
-            changed, doubtful = _comma_numbers(frame, self.text)
+            changed, doubtful = _comma_numbers(frame, self._all_text)
             if doubtful and self.given_decimal is None:
                 what = (
                     f"read with points between thousands, as decimal marks are commas: "
@@ -240,7 +255,7 @@ class DelimitedFile:
                 warnings.warn(ThousandsWarning(what), stacklevel=4)
             return frame.assign(**changed) if changed else frame
         if self.decimal is None and self.dialect.separator != COMMA:
-            doubtful = _comma_thousands(frame, self.text)
+            doubtful = _comma_thousands(frame, self._all_text)
             if doubtful:
                 warnings.warn(
                     f"read with commas between thousands: {listed(doubtful, quoted=False)}. "

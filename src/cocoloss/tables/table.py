@@ -195,6 +195,7 @@ def split_target(
     task: str = "classes",
     levels: Sequence[Any] | None = None,
     decimal: str = AUTO,
+    verbatim: bool = False,
 ) -> tuple[Any, Any]:
     """Split a table into features and classes, levels or numbers.
 
@@ -216,6 +217,8 @@ def split_target(
         categorical, or of numbers.
     decimal : {"auto", ".", ","}
         The decimal mark of numbers that are written as text.
+    verbatim : bool
+        Whether text is what stands in a file, so that digits may be a quantity all the same.
 
     Returns
     -------
@@ -270,9 +273,10 @@ def split_target(
     y = y[present]
     if task != "numbers":
         y = _as_classes(y) if present.any() else y
+        numbers = plain_numbers(y) if verbatim else y
         if whole:
-            _check_classes(y, target)
-        y = _as_labels(y) if task == "classes" else _as_levels(y, levels, frame[target].dtype)
+            _check_classes(numbers, target)
+        y = _as_labels(y) if task == "classes" else _as_levels(numbers, levels, frame[target].dtype)
     X = frame.drop(columns=target)
     if missing == "keep" and n_gaps:
         y = y.astype(object).reindex(frame.index)
@@ -401,6 +405,16 @@ def _as_classes(y: Any) -> Any:
         integers = (numbers == np.round(numbers)).all() and np.abs(numbers).max() < 2**53
         return y.astype(np.int64 if integers else np.float64)
     return y
+
+
+def plain_numbers(y: Any) -> Any:
+    """Return text as the numbers it is, or as it is if some is none."""
+    if not types.is_string_dtype(y.dtype):
+        return y
+    numbers = pd.to_numeric(y, errors="coerce")
+    known = y.notna().to_numpy()
+    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)[known]
+    return _as_classes(numbers) if len(values) and np.isfinite(values).all() else y
 
 
 def _check_classes(y: Any, target: str) -> None:

@@ -120,6 +120,7 @@ def open_table(
     decimal: str | None = None,
     text: Collection[str] = (),
     missing: Collection[str] | None = None,
+    labels: Collection[str] = (),
 ) -> TableFile:
     r"""Find out what a table file is and how it is written, from its beginning.
 
@@ -147,6 +148,9 @@ def open_table(
     missing : collection of str, optional
         Cells of a delimited file that mean a gap. By default an empty cell, ``?``, and what
         pandas takes for one, such as ``NA`` and ``None``.
+    labels : collection of str
+        Columns of a delimited file whose cells are names, to the letter: text, as in ``text``, in
+        which only empty cells are gaps, and what ``missing`` names. Typed formats keep their types.
 
     Raises
     ------
@@ -181,13 +185,16 @@ def open_table(
         if found == PARQUET:
             return typed.open_parquet(path, text)
         return typed.open_arff(path, encoding, text, write_table)
+    dialect = find_dialect(path, sample, separator=separator, header=header)
     return DelimitedFile(
         path,
         encoding,
-        find_dialect(path, sample, separator=separator, header=header),
+        dialect,
         MISSING if missing is None else tuple(missing),
         text,
         decimal,
+        tuple(name for name in labels if name in dialect.names),
+        ("",) if missing is None else tuple(missing),
     )
 
 
