@@ -271,6 +271,8 @@ def matrix_readout(
     weights: NDArray[np.float64],
     points: NDArray[np.float64],
     prior: NDArray[np.float64],
+    *,
+    matrix: bool = True,
 ) -> FittedReadout:
     r"""Fit a calibrated readout to honest scores: one temperature up to a matrix.
 
@@ -290,6 +292,8 @@ def matrix_readout(
         Target points.
     prior : array of shape (C,)
         Under which to predict.
+    matrix : bool
+        Whether there are A and b, or the temperature alone.
 
     Notes
     -----
@@ -316,14 +320,17 @@ def matrix_readout(
         return float(-(wanted * log_p).sum() + penalty / 2), gradient
 
     start = np.r_[USUAL_LOG_SHARPNESS, np.zeros(C + C * C)]
-    p = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS}).x
-    matrix = np.exp(p[0]) * np.eye(C) + p[C + 1 :].reshape(C, C)
+    free: tuple[float | None, float | None] = None, None
+    bounds = [free, *[free if matrix else (0.0, 0.0)] * (len(start) - 1)]
+    how: dict[str, Any] = {"method": "L-BFGS-B", "options": {"maxiter": ITERATIONS}}
+    p = minimize(objective, start, jac=True, bounds=bounds, **how).x
+    by_class = np.exp(p[0]) * np.eye(C) + p[C + 1 :].reshape(C, C)
     uniform = np.full(C, 1 / C)  # the shares stayed outside
     return FittedReadout(
         prior=prior,
         share=uniform,
         metric="dot",
-        prototypes=matrix.T @ points,
+        prototypes=by_class.T @ points,
         bias=p[1 : C + 1].copy(),
         concentration=1.0,
         learnt_share=np.ones(C),

@@ -1,7 +1,7 @@
 """Few labels in closed form: teachers on the labelled rows, a student on all rows.
 
     labelled rows ->  teachers, one of all columns, others of columns drawn at random
-    all rows      ->  the student, one function onto the points that the teachers expect
+    all rows      ->  the student, one function onto what the teachers say of them
 
 With a handful of rows of each class, what is chosen by leave-one-out is mostly luck; many fits that
 see other columns average it out. Rows without a label say where the average must be learnt, and
@@ -10,11 +10,11 @@ stand beside the others as landmarks and in the learnt metric. Knows matrices an
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cocoloss.geometry import simplex_frame
 from cocoloss.heads.fitted import log_softmax
 from cocoloss.heads.readout import matrix_readout
 from cocoloss.kernels.classes import ClosedForm, fit_closed_form
@@ -26,7 +26,8 @@ from cocoloss.pace import Pace
 N_TEACHERS = 16  # beside the first, each of a part of the columns:
 PARTS = (0.5, 0.75)
 FEWEST_COLUMNS = 3  # of which parts are drawn
-TEMPER = 0.1  # of what labelled rows say about teachers, whose settings they have chosen
+SURE = 0.01  # probability of a class that is as good as none
+OF_THE_FIRST = 0.25  # of the say, at least: some functions need all columns at once
 # Targets are a function without noise: small ridges suffice.
 SEARCH: Search = replace(
     USUAL,
@@ -65,9 +66,9 @@ def distil(
 
     Notes
     -----
-    A teacher's word weighs exp(-0.1 N L), with L its log loss on N rows that it has not learnt
-    from: all weigh alike where labels are few, and the best has its way where they are many.
-    Labelled rows alone calibrate the student, by what teachers say of those left out.
+    Teachers are heard if their log loss, on rows that they have not learnt from, is close to that
+    of the first, as it is for kernels that are averaged. Labelled rows alone calibrate the student,
+    by what teachers say of those left out.
     """
     generator = np.random.default_rng([seed, 6])
     room = max(SAMPLE - len(inputs), 0)
@@ -75,6 +76,7 @@ def distil(
         unlabelled = unlabelled[np.sort(generator.permutation(len(unlabelled))[:room])]
     if not len(unlabelled):
         return first
+    X = np.unique(np.concatenate([inputs, unlabelled]), axis=0)
     everything = np.arange(inputs.shape[1])
     n_teachers = N_TEACHERS if len(everything) >= FEWEST_COLUMNS else 0
     sizes = [math.ceil(PARTS[k % len(PARTS)] * len(everything)) for k in range(n_teachers)]
@@ -93,46 +95,43 @@ def distil(
                 inputs[:, columns], labels, weights, class_weights, points, prior, len(said)
             )
         honest.append(_log_posterior(found, found.honest))
-        said.append(_log_posterior(found, found.machine(unlabelled[:, columns])))
+        said.append(_log_posterior(found, found.machine(X[:, columns])))
         losses.append(-float(alike @ honest[-1][np.arange(len(labels)), labels]))
-    trust = np.exp(-TEMPER * len(labels) * (np.array(losses) - min(losses)))
-    trust /= trust.sum()
+    times, more = USUAL.close
+    heard = np.array(losses) <= times * losses[0] + more
+    trust = (1 - OF_THE_FIRST) * heard / heard.sum()
+    trust[0] += OF_THE_FIRST
     pace.say(
-        f"{len(said)} teachers, of which the first has {trust[0]:.0%} of the say about "
-        f"{len(unlabelled)} rows without a label"
+        f"{heard.sum()} of {len(said)} teachers are heard about {len(unlabelled)} rows without a "
+        f"label"
     )
-    expected, of_labelled = (
-        np.exp(log_softmax(np.tensordot(trust, np.stack(each), 1))) @ points
-        for each in (said, honest)
+    frame = simplex_frame(len(points), len(points) - 1)
+    targets, of_labelled = (
+        _embedded(np.tensordot(trust, each, 1), frame) for each in (said, honest)
     )
-    X, targets, masses = _merged(
-        np.concatenate([inputs, unlabelled]),
-        np.concatenate([points[labels], expected]),
-        np.concatenate([weights, np.ones(len(unlabelled))]),
-    )
+    ones = np.ones(len(X))
 
     def squared_error(solution: Solution) -> float:
-        off = targets - solution.leave_one_out(targets, masses)
-        return float(masses @ np.square(off).sum(axis=1) / masses.sum())
+        off = targets - solution.leave_one_out(targets, ones)
+        return float(np.square(off).sum(axis=1).mean())
 
-    recipe, members = find_recipe(X, targets, masses, squared_error, SEARCH)
-    readout = matrix_readout(of_labelled @ points.T, labels, weights, points, prior)
+    recipe, members = find_recipe(X, targets, ones, squared_error, SEARCH)
+    # Teachers have read their embeddings: once more by few rows would add what these do not know.
+    readout = matrix_readout(of_labelled @ frame.T, labels, weights, frame, prior, matrix=False)
     return replace(
         first, machine=machine_of(X, members), readout=readout, recipe=recipe, honest=of_labelled
     )
 
 
+def _embedded(log_p: NDArray[np.float64], frame: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log probabilities as points, (n, q): rows that are sure of a class at its vertex.
+
+    A function onto these is smoother than one onto probabilities, and loses no class between two.
+    """
+    bounded = np.maximum(log_softmax(log_p), np.log(SURE))
+    return np.asarray(bounded @ frame / -np.log(SURE))  # the vertices sum to zero
+
+
 def _log_posterior(found: ClosedForm, embeddings: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return log probabilities as if classes were equally likely, (n, C)."""
     return log_softmax(found.readout.predict_log_proba(embeddings) - np.log(found.readout.prior))
-
-
-def _merged(
-    X: NDArray[np.float32], targets: NDArray[Any], weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
-    """Return distinct rows, the mean target of each, and what it weighs."""
-    X, row = np.unique(X, axis=0, return_inverse=True)
-    masses = np.bincount(row.ravel(), weights=weights).astype(np.float64)
-    sums = np.zeros((len(X), targets.shape[1]))
-    np.add.at(sums, row.ravel(), weights[:, None] * targets)
-    return X, sums / masses[:, None], masses
