@@ -27,7 +27,7 @@ N_TEACHERS = 16  # beside the first, each of a part of the columns:
 PARTS = (0.5, 0.75)
 FEWEST_COLUMNS = 3  # of which parts are drawn
 SURE = 0.01  # probability of a class that is as good as none
-OF_THE_FIRST = 0.25  # of the say, at least: some functions need all columns at once
+OF_THE_FIRST = 0.5  # of the say, at least: some functions need all columns at once
 # Targets are a function without noise: small ridges suffice.
 SEARCH: Search = replace(
     USUAL,
