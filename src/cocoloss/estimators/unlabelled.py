@@ -34,6 +34,7 @@ from cocoloss.estimators.targets import class_weights, decision_prior
 from cocoloss.exceptions import CoCoError
 from cocoloss.kernels.distil import distil
 
+SWAPPED = 0.3  # of the cells that students see of rows without a label
 NO_LABEL = -1  # among whole numbers, as scikit-learn has it
 
 
@@ -98,7 +99,7 @@ def _fit_networks(
     weights: NDArray[np.float64],
     known: NDArray[np.bool_],
 ) -> Fitted:
-    """Train one half of the members on the labelled rows, and the other on all.
+    """Train members on the labelled rows, and as many on all of them.
 
     The students' classes are the teachers', weighed by how sure these are.
     """
@@ -113,8 +114,8 @@ def _fit_networks(
         "masses": masses,
     }
     labelled, seed = replace(labelled, **meant), new_seed(estimator)
-    half = -(-estimator.n_members // 2)
-    teachers, trained = _train(estimator, labelled, range(seed, seed + half))
+    K = estimator.n_members
+    teachers, trained = _train(estimator, labelled, range(seed, seed + K))
     if has_label.all():
         return teachers
     places = np.flatnonzero(~has_label)
@@ -135,9 +136,20 @@ def _fit_networks(
     labels, trust = every.labels.copy(), every.weights.copy()
     labels[places] = proba.argmax(axis=1)
     trust[places] *= np.maximum(sure, np.finfo(np.float32).eps)
-    every = replace(every, labels=labels, weights=trust, **meant)
-    students, more = _train(estimator, every, range(seed + half, seed + 2 * half), has_label)
+    inputs = every.inputs.copy()
+    inputs[places] = _with_cells_of_others(inputs[places], np.random.default_rng([seed, 7]))
+    every = replace(every, inputs=inputs, labels=labels, weights=trust, **meant)
+    students, more = _train(estimator, every, range(seed + K, seed + 2 * K), has_label)
     return _together(teachers, students, trained, more)
+
+
+def _with_cells_of_others(
+    inputs: NDArray[np.float32], generator: np.random.Generator
+) -> NDArray[np.float32]:
+    """Return rows some of whose cells are those of other rows, so that students learn to differ."""
+    n, d = inputs.shape
+    others = inputs[generator.integers(n, size=(n, d)), np.arange(d)]
+    return np.where(generator.random((n, d)) < SWAPPED, others, inputs)
 
 
 def _only(rows: Rows, chosen: NDArray[np.intp]) -> Rows:

@@ -25,7 +25,7 @@ from cocoloss.pace import Pace
 
 N_TEACHERS = 16  # beside the first, each of a part of the columns:
 PARTS = (0.5, 0.75)
-FEWEST_COLUMNS = 3  # of which parts are drawn
+FEWEST_COLUMNS = 10  # of which parts are drawn: of five numbers and their ranks, say
 SURE = 0.01  # probability of a class that is as good as none
 OF_THE_FIRST = 0.5  # of the say, at least: some functions need all columns at once
 # Targets are a function without noise: small ridges suffice.
