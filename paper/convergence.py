@@ -25,8 +25,8 @@ from cocoloss.benchmark.analysis import PAPER_LOSSES, Findings, NotRanked, Ranki
 from cocoloss.benchmark.spec import chosen_options
 from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit, seed_of
 from cocoloss.columns import TablePreprocessor
-from cocoloss.estimators.objective import BALANCED_FROM
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.objective import BALANCED_FROM
 from cocoloss.heads import CentroidHead, GaussianHead
 from cocoloss.metrics import balanced_accuracy
 from cocoloss.report.bench_rankings import diagram

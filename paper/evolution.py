@@ -18,8 +18,8 @@ from cocoloss.benchmark.analysis import Findings
 from cocoloss.benchmark.models import find_model
 from cocoloss.benchmark.spec import chosen_options
 from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit
-from cocoloss.estimators.model import Ensemble
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.model import Ensemble
 from cocoloss.heads import GaussianHead
 from cocoloss.metrics import balanced_accuracy, dispersity
 from cocoloss.report.document import (

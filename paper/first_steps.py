@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cocoloss._checks import check_option
-from cocoloss.estimators.model import Ensemble
+from cocoloss.fitting.model import Ensemble
 from cocoloss.losses import CoCoLoss, CrossEntropyLoss, DotRegressionLoss
 from cocoloss.losses.base import Batch
 from cocoloss.networks import LockstepMLP

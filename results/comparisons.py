@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from cocoloss.benchmark.analysis import Findings
-from cocoloss.estimators.objective import BALANCED_FROM
+from cocoloss.fitting.objective import BALANCED_FROM
 from cocoloss.report.document import Cell, Grid, fixed, number_of, signed, stand_out
 
 PLAIN, BALANCED = "coco-plain", "coco-balanced"

@@ -19,6 +19,7 @@ LAYERS = [
     {"metrics", "stats"},
     {"losses", "networks", "kernels", "heads"},
     {"tables", "columns", "training"},
+    {"fitting"},
     {"estimators"},
     {"recording"},
     {"benchmark"},
@@ -27,7 +28,7 @@ LAYERS = [
     {"__main__", "data", "preprocessing"},
 ]
 LEVEL = {stage: level for level, stages in enumerate(LAYERS) for stage in stages}
-MAY_USE_TORCH = {"networks", "losses", "training", "estimators", "recording"}
+MAY_USE_TORCH = {"networks", "losses", "training", "fitting", "estimators", "recording"}
 
 
 def stage_of(path):

@@ -55,7 +55,7 @@ _STAGES = (
         "networks",
         "stats",
     ),
-    *("columns", "training", "estimators", "recording", "benchmark", "report"),
+    *("columns", "training", "fitting", "estimators", "recording", "benchmark", "report"),
 )
 
 __all__ = ["__version__", *(name for names in _NAMES.values() for name in names)]  # noqa: PLE0604 - a list of names, told once

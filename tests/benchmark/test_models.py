@@ -14,8 +14,8 @@ from cocoloss.benchmark import models
 from cocoloss.benchmark.evaluation import fit_folds
 from cocoloss.benchmark.models import MODELS, find_model, own_model
 from cocoloss.estimators.classifiers import BaseNetworkClassifier, ObjectiveClassifier
-from cocoloss.estimators.objective import CoCo
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.objective import CoCo
 from cocoloss.tables import stratified_folds
 from oracles import printed_balanced_coco, value_and_grad
 from spies import note_which_batches_are_pairs

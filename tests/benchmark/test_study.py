@@ -11,8 +11,8 @@ from cocoloss.benchmark import accuracy, study
 from cocoloss.benchmark.evaluation import balanced_accuracy_of
 from cocoloss.benchmark.study import Study, tune_classifier
 from cocoloss.estimators import cross_validate_lockstep
-from cocoloss.estimators.fit import training_settings
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.fit import training_settings
 from cocoloss.tables import stratified_folds
 from play import iris, play, spec_of
 

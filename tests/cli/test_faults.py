@@ -205,7 +205,7 @@ def test_ctrl_c_stops_at_once_and_leaves_nothing(table, tmp_path):
 
 def test_sigterm_stops_like_ctrl_c_and_leaves_nothing(table, model, tmp_path):
     code = (
-        "import sys, time\nfrom cocoloss.estimators.model import FittedModel\n"
+        "import sys, time\nfrom cocoloss.fitting.model import FittedModel\n"
         "def slow(self, X):\n    print('predicting', flush=True)\n    time.sleep(60)\n"
         "FittedModel.predict = slow\n"
         "from cocoloss.cli import main\nmain(sys.argv[1:])"

@@ -220,7 +220,7 @@ def test_verbose_shows_one_bar_for_all_folds(verbose, monkeypatch):
         def __exit__(self, *_):
             pass
 
-    monkeypatch.setattr("cocoloss.estimators.jobs.ProgressBar", Bar)
+    monkeypatch.setattr("cocoloss.fitting.jobs.ProgressBar", Bar)
     cv = [(np.arange(100), np.arange(100, 178)), (np.arange(78, 178), np.arange(78))]
     lockstep(cv=cv, verbose=verbose)
     assert bars == ([1] if verbose else [])

@@ -16,9 +16,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cocoloss import CoCoClassifier, CoCoRegressor, load
 from cocoloss.estimators import load_model
-from cocoloss.estimators.model import Ensemble, Together
 from cocoloss.estimators.model_file import read_state, write_state
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.model import Ensemble, Together
 from cocoloss.kernels import KernelMachine
 
 X, Y = load_diabetes(return_X_y=True, as_frame=True)
@@ -199,7 +199,7 @@ def test_both_are_weighted_by_rows_that_neither_has_seen(tmp_path):
 
 
 def test_many_rows_are_for_both(monkeypatch):
-    monkeypatch.setattr("cocoloss.estimators.fit_numbers.MOST_EXACT", 300)
+    monkeypatch.setattr("cocoloss.fitting.fit_numbers.MOST_EXACT", 300)
     assert isinstance(regressor().fit(X, Y).model_.networks, Together)
     assert isinstance(regressor().fit(X[:200], Y[:200]).model_.networks, KernelMachine)
 

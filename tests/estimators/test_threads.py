@@ -10,7 +10,7 @@ from sklearn.datasets import load_wine
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from cocoloss import CoCoClassifier
-from cocoloss.estimators import jobs
+from cocoloss.fitting import jobs
 from cocoloss.threads import WORTH_A_THREAD, OneThread, threads_for
 
 

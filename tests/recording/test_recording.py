@@ -15,8 +15,8 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
-from cocoloss.estimators.fit import head_weights
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.fit import head_weights
 from cocoloss.metrics import dispersity, neural_collapse
 from cocoloss.recording import MEASURES, record_fit, watch
 from cocoloss.recording.measure import SnapshotMeasure

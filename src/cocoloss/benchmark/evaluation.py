@@ -366,7 +366,7 @@ def evaluate_models(
         # What the priors ask of our models, class weights ask of a peer.
         params: dict[str, Any] = {"class_weight": "balanced" if priors == "uniform" else None}
         if EVALUATED[model].neural:
-            from cocoloss.estimators import jobs  # noqa: F401, PLC0415 - torch, before the clock
+            from cocoloss.fitting import jobs  # noqa: F401, PLC0415 - torch, before the clock
 
             params = {"priors": priors, **(network_options or {})}
             if model == "coco" and solver is not None:

@@ -28,8 +28,8 @@ from cocoloss.benchmark.study import (
 )
 from cocoloss.estimators import CoCoClassifier
 from cocoloss.estimators.classifiers import BaseNetworkClassifier, ObjectiveClassifier
-from cocoloss.estimators.objective import CoCo, CrossEntropy, DotRegression, Objective
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.objective import CoCo, CrossEntropy, DotRegression, Objective
 
 SAMPLES = 20  # random points by which hyperparameters are counted
 SIZE = (500, 10, 3)  # rows, columns and classes that the space is shown to count them
@@ -248,7 +248,7 @@ TEMPERED = re.compile(r"coco-s(\d+(?:\.\d+)?)")  # coco-s0.25 weighs rows by pi^
 
 def import_what_models_need(own: Mapping[str, str]) -> None:
     """Import torch, Optuna and the user's own models, but for those that cannot be made."""
-    from cocoloss.estimators import fit_kernels, jobs  # noqa: F401, PLC0415 - torch, scipy
+    from cocoloss.fitting import fit_kernels, jobs  # noqa: F401, PLC0415 - torch, scipy
 
     with suppress(CoCoError):  # not installed
         load_optuna().trial.FixedTrial({})  # Optuna loads its parts when they are named

@@ -19,15 +19,15 @@ from sklearn.utils.metaestimators import available_if
 from cocoloss._checks import RandomState, check_balance, check_option
 from cocoloss.columns.frames import is_in_blocks
 from cocoloss.estimators.base import TableEstimator, part_of
-from cocoloss.estimators.model import FittedModel, History
-from cocoloss.estimators.objective import EXPONENTS, CoCo, CrossEntropy, DotRegression, Objective
-from cocoloss.estimators.targets import by_levels, decision_prior, ordered_categories
 from cocoloss.exceptions import CoCoError, MissingMethodError, OrderHint
+from cocoloss.fitting.model import FittedModel, History
+from cocoloss.fitting.objective import EXPONENTS, CoCo, CrossEntropy, DotRegression, Objective
+from cocoloss.fitting.targets import by_levels, decision_prior, ordered_categories
 from cocoloss.pace import Pace
 
 if TYPE_CHECKING:
-    from cocoloss.estimators.fit import LeaveOneOut
-    from cocoloss.estimators.partial_fit import RecentRows
+    from cocoloss.fitting.fit import LeaveOneOut
+    from cocoloss.fitting.partial_fit import RecentRows
     from cocoloss.training import Callback
 
 try:
@@ -143,8 +143,8 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
             whole ones that make more than 10,000 rows and ten of each.
         """
         pace = Pace(self.time_limit, verbose=self.verbose)  # imports take their part of it
-        from cocoloss.estimators import fit as steps  # noqa: PLC0415 - torch, to train
-        from cocoloss.estimators.jobs import train_jobs  # noqa: PLC0415
+        from cocoloss.fitting import fit as steps  # noqa: PLC0415 - torch, to train
+        from cocoloss.fitting.jobs import train_jobs  # noqa: PLC0415
 
         self._hint_at_order(y)
         with steps.unchanged_on_failure(self):
@@ -155,7 +155,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
                         "unlabelled is for tables in memory; leave rows without a label out of the "
                         "blocks"
                     )
-                from cocoloss.estimators.unlabelled import fit_soft, read_known  # noqa: PLC0415
+                from cocoloss.fitting.unlabelled import fit_soft, read_known  # noqa: PLC0415
 
                 y, weights, known = read_known(X, y, sample_weight)
                 if self.unlabelled == "soft":
@@ -163,13 +163,13 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
                     return self
                 sample_weight = np.where(known, weights, 0.0)
             if is_in_blocks(X, y):
-                from cocoloss.estimators.blocks import fit_blocks  # noqa: PLC0415 - seldom needed
+                from cocoloss.fitting.blocks import fit_blocks  # noqa: PLC0415 - seldom needed
 
                 self.keep(*fit_blocks(self, X, y, sample_weight))
                 self._check_order_of_blocks()
                 return self
             if steps.solver_of(self) != "network":
-                from cocoloss.estimators.fit_kernels import fit_kernels  # noqa: PLC0415 - scipy
+                from cocoloss.fitting.fit_kernels import fit_kernels  # noqa: PLC0415 - scipy
 
                 self.keep(*fit_kernels(self, X, y, sample_weight, pace))
                 return self
@@ -219,7 +219,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
         sample_weight : array of shape (n,), optional
             How often each row counts, as for ``fit``.
         """
-        from cocoloss.estimators.partial_fit import learn_part  # noqa: PLC0415 - torch, to train
+        from cocoloss.fitting.partial_fit import learn_part  # noqa: PLC0415 - torch, to train
 
         fitted, recent_rows = learn_part(self, X, y, classes, sample_weight)
         self.keep(*fitted, recent_rows=recent_rows)
@@ -234,7 +234,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
         loo: "LeaveOneOut | None" = None,
         recent_rows: "RecentRows | None" = None,
     ) -> None:
-        """Become fitted: take over what :func:`cocoloss.estimators.fit.finish_job` returns."""
+        """Become fitted: take over what :func:`cocoloss.fitting.fit.finish_job` returns."""
         self.model_ = model
         self.history_ = history
         self.preprocessor_ = preprocessor
@@ -646,12 +646,12 @@ class ObjectiveClassifier(BaseNetworkClassifier):
     r"""A classifier whose networks are trained for an objective that is given as a value.
 
     Parameters are those of :class:`CoCoClassifier`, with ``objective`` in place of ``loss`` and
-    ``similarity``: a value of :mod:`cocoloss.estimators.objective`, or one of your own.
+    ``similarity``: a value of :mod:`cocoloss.fitting.objective`, or one of your own.
 
     Examples
     --------
     >>> from sklearn.datasets import load_wine
-    >>> from cocoloss.estimators.objective import CoCo
+    >>> from cocoloss.fitting.objective import CoCo
     >>> X, y = load_wine(return_X_y=True)
     >>> tempered = ObjectiveClassifier(objective=CoCo(balance=0.25), max_iter=20, random_state=0)
     >>> tempered.fit(X, y).score(X, y) > 0.95

@@ -20,9 +20,9 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import _check_method_params
 
 from cocoloss.estimators.classifiers import BaseNetworkClassifier
-from cocoloss.estimators.fit import finish_job, prepare_job, solver_of
-from cocoloss.estimators.jobs import Job, train_jobs
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.fit import finish_job, prepare_job, solver_of
+from cocoloss.fitting.jobs import Job, train_jobs
 
 
 def cross_validate_lockstep(

@@ -21,13 +21,13 @@ from safetensors.numpy import save as as_safetensors
 
 from cocoloss._checks import require
 from cocoloss._late import LateNames
-from cocoloss.estimators.model import ENCODERS, NETWORKS, FittedModel, History
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
+from cocoloss.fitting.model import ENCODERS, NETWORKS, FittedModel, History
 from cocoloss.heads.fitted import KINDS as HEAD_KINDS
 
 if TYPE_CHECKING:
-    from cocoloss.estimators.regression import FittedRegression
+    from cocoloss.fitting.regression import FittedRegression
 
     Model = FittedModel | FittedRegression
 
@@ -171,7 +171,7 @@ def _read(
 def _kind_of_model(state: Mapping[str, Any]) -> "type[Model]":
     if state.get("task") != "numbers":
         return FittedModel
-    from cocoloss.estimators.regression import FittedRegression  # noqa: PLC0415 - if asked for
+    from cocoloss.fitting.regression import FittedRegression  # noqa: PLC0415 - if asked for
 
     return FittedRegression
 

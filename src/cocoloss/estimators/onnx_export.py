@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cocoloss.estimators.model import TINY_NORM, Ensemble, FittedModel
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
+from cocoloss.fitting.model import TINY_NORM, Ensemble, FittedModel
 from cocoloss.heads.fitted import (
     FittedCentroid,
     FittedGaussian,

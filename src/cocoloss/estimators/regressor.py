@@ -15,13 +15,13 @@ from sklearn.base import RegressorMixin
 from cocoloss._checks import RandomState
 from cocoloss.columns.frames import is_in_blocks
 from cocoloss.estimators.base import TableEstimator, part_of
-from cocoloss.estimators.model import History
-from cocoloss.estimators.regression import FittedRegression
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.model import History
+from cocoloss.fitting.regression import FittedRegression
 from cocoloss.pace import Pace
 
 if TYPE_CHECKING:
-    from cocoloss.estimators.fit_numbers import LeftOutNumbers
+    from cocoloss.fitting.fit_numbers import LeftOutNumbers
 
 
 @dataclass(eq=False, repr=False)
@@ -112,7 +112,7 @@ class CoCoRegressor(RegressorMixin, TableEstimator):
             How often each row counts, as for :class:`CoCoClassifier`: 2 is exactly the row twice.
         """
         pace = Pace(self.time_limit, verbose=self.verbose)  # imports take their part of it
-        from cocoloss.estimators.fit_numbers import fit_numbers  # noqa: PLC0415 - scipy's solvers
+        from cocoloss.fitting.fit_numbers import fit_numbers  # noqa: PLC0415 - scipy's solvers
 
         if is_in_blocks(X, y):
             raise CoCoError(

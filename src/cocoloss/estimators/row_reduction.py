@@ -12,10 +12,10 @@ from sklearn.utils import _safe_indexing
 
 from cocoloss._checks import RandomState, as_generator, check_integer
 from cocoloss.estimators.classifiers import CoCoClassifier
-from cocoloss.estimators.fit import as_table
-from cocoloss.estimators.model import as_inputs
-from cocoloss.estimators.targets import encode_targets
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.fit import as_table
+from cocoloss.fitting.model import as_inputs
+from cocoloss.fitting.targets import encode_targets
 from cocoloss.heads.fitted import blocks
 from cocoloss.kernels.closed_form import SAMPLE
 from cocoloss.kernels.kernel import distances, in_metric

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from cocoloss.estimators.fit import Fitted, head_weights
-from cocoloss.estimators.jobs import Job
-from cocoloss.estimators.model import EmbeddingModel, FittedModel
 from cocoloss.exceptions import CoCoError, GeometryError, GeometryWarning
+from cocoloss.fitting.fit import Fitted, head_weights
+from cocoloss.fitting.jobs import Job
+from cocoloss.fitting.model import EmbeddingModel, FittedModel
 from cocoloss.geometry import similarity
 from cocoloss.kernels import Recipe, RidgePath, fit_recipe
 from cocoloss.kernels.classes import ClosedForm

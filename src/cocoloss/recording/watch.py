@@ -17,18 +17,18 @@ from threadpoolctl import threadpool_limits
 from cocoloss._checks import RandomState, as_generator, check_integer, check_share
 from cocoloss.columns.encoder import TableEncoder
 from cocoloss.estimators.classifiers import BaseNetworkClassifier, CoCoOrdinalClassifier
-from cocoloss.estimators.fit import (
+from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.fit import (
     as_table,
     finish_job,
     prepare_job,
     solver_of,
     unchanged_on_failure,
 )
-from cocoloss.estimators.fit_kernels import finish_kernels, solve_kernels
-from cocoloss.estimators.jobs import Job, Trained, train_jobs
-from cocoloss.estimators.model import Ensemble, FittedModel, as_inputs
-from cocoloss.estimators.targets import encode_targets
-from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.fit_kernels import finish_kernels, solve_kernels
+from cocoloss.fitting.jobs import Job, Trained, train_jobs
+from cocoloss.fitting.model import Ensemble, FittedModel, as_inputs
+from cocoloss.fitting.targets import encode_targets
 from cocoloss.metrics import balanced_accuracy
 from cocoloss.recording.measure import (
     Snapshot,

@@ -9,11 +9,11 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 from sklearn.utils import _safe_indexing
 
 from cocoloss._checks import RandomState, as_generator, check_integer, check_share
-from cocoloss.estimators.fit import as_table, unchanged_on_failure
-from cocoloss.estimators.fit_numbers import fit_numbers
 from cocoloss.estimators.regressor import CoCoRegressor
-from cocoloss.estimators.targets import read_numbers
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.fit import as_table, unchanged_on_failure
+from cocoloss.fitting.fit_numbers import fit_numbers
+from cocoloss.fitting.targets import read_numbers
 from cocoloss.kernels.numbers import SolvedNumbers
 from cocoloss.recording.measure import ROUNDING, metrics_by_round
 from cocoloss.recording.record import Covered, NumberOutcome, NumbersRecord

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from cocoloss.estimators.fit import (
+from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.fit import (
     Fitted,
     as_table,
     check_arguments,
@@ -18,16 +19,15 @@ from cocoloss.estimators.fit import (
     read_inputs,
     refuse_unlabelled,
 )
-from cocoloss.estimators.jobs import Job, train_jobs
-from cocoloss.estimators.model import History
-from cocoloss.estimators.targets import (
+from cocoloss.fitting.jobs import Job, train_jobs
+from cocoloss.fitting.model import History
+from cocoloss.fitting.targets import (
     class_weights,
     decision_prior,
     make_copies,
     read_target,
     relative,
 )
-from cocoloss.exceptions import CoCoError
 from cocoloss.heads import EmbeddingHead
 from cocoloss.heads.fitted import FittedMatrix, FittedReadout
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from cocoloss.estimators.early_stopping import split_held_out
-from cocoloss.estimators.fit import (
+from cocoloss.fitting.early_stopping import split_held_out
+from cocoloss.fitting.fit import (
     FEWEST_EPOCHS,
     Fitted,
     LeaveOneOut,
@@ -28,8 +28,8 @@ from cocoloss.estimators.fit import (
     read_rows,
     solver_of,
 )
-from cocoloss.estimators.jobs import Design, train_jobs
-from cocoloss.estimators.model import (
+from cocoloss.fitting.jobs import Design, train_jobs
+from cocoloss.fitting.model import (
     Ensemble,
     FittedModel,
     History,

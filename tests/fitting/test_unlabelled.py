@@ -7,8 +7,8 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from cocoloss import CoCoClassifier, CoCoOrdinalClassifier, cross_validate_lockstep, load
-from cocoloss.estimators.unlabelled import read_known
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.unlabelled import read_known
 
 X, Y = load_wine(return_X_y=True, as_frame=True)
 X_DIGITS, Y_DIGITS = (part[:900] for part in load_digits(return_X_y=True))

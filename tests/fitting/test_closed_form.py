@@ -15,11 +15,12 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from cocoloss import CoCoClassifier
 from cocoloss.columns import TablePreprocessor
-from cocoloss.estimators import cross_validate_lockstep, fit_kernels
-from cocoloss.estimators.fit import solver_of
-from cocoloss.estimators.model import FittedModel, Together
+from cocoloss.estimators import cross_validate_lockstep
 from cocoloss.estimators.model_file import read_state, write_state
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting import fit_kernels
+from cocoloss.fitting.fit import solver_of
+from cocoloss.fitting.model import FittedModel, Together
 from cocoloss.kernels import closed_form, landmarks, search
 
 

@@ -12,9 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier
-from cocoloss.estimators import targets as module
-from cocoloss.estimators.fit import prepare_job
-from cocoloss.estimators.targets import make_copies, row_codes
+from cocoloss.fitting import targets as module
+from cocoloss.fitting.fit import prepare_job
+from cocoloss.fitting.targets import make_copies, row_codes
 
 
 def content(X, y, copies):

@@ -5,7 +5,7 @@
           ->  heads that read classes off ``finish_job``   leaves the FittedModel
 
 Nothing here changes an estimator: its arguments are read, and it keeps what comes out. Another
-solver takes jobs and returns :class:`cocoloss.estimators.jobs.Trained`, with networks that embed.
+solver takes jobs and returns :class:`cocoloss.fitting.jobs.Trained`, with networks that embed.
 """
 
 import copy
@@ -27,9 +27,10 @@ from sklearn.utils.validation import has_fit_parameter
 from cocoloss._checks import as_generator, check_integer, check_option, is_sparse
 from cocoloss.columns import make_preprocessor
 from cocoloss.columns.frames import check_is_table, is_polars
-from cocoloss.estimators.early_stopping import split_held_out
-from cocoloss.estimators.jobs import Design, Job, Trained, module_factory, trained_so_far
-from cocoloss.estimators.model import (
+from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.early_stopping import split_held_out
+from cocoloss.fitting.jobs import Design, Job, Trained, module_factory, trained_so_far
+from cocoloss.fitting.model import (
     ACTIVATIONS,
     BLOCK_NUMBERS,
     OUTPUTS,
@@ -37,15 +38,14 @@ from cocoloss.estimators.model import (
     History,
     as_inputs,
 )
-from cocoloss.estimators.objective import READOUT, Objective
-from cocoloss.estimators.targets import (
+from cocoloss.fitting.objective import READOUT, Objective
+from cocoloss.fitting.targets import (
     class_weights,
     decision_prior,
     encode_targets,
     make_copies,
     relative,
 )
-from cocoloss.exceptions import CoCoError
 from cocoloss.heads import HEADS, EmbeddingHead, MatrixHead, make_head
 from cocoloss.heads.fitted import FittedLinear
 from cocoloss.heads.readout import calibrate_together
@@ -593,7 +593,7 @@ def check_arguments(estimator: Any) -> None:
     objective = estimator.make_objective()
     if not isinstance(objective, Objective):
         raise CoCoError(
-            f"objective must be a value of cocoloss.estimators.objective, such as CoCo(), not "
+            f"objective must be a value of cocoloss.fitting.objective, such as CoCo(), not "
             f"{objective!r:.80}"
         )
     for name in POSSIBLE:

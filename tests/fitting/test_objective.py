@@ -5,8 +5,8 @@ from sklearn.datasets import load_iris
 
 from cocoloss import CoCoLoss
 from cocoloss.estimators import ObjectiveClassifier
-from cocoloss.estimators.objective import Objective
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.objective import Objective
 
 X, Y = load_iris(return_X_y=True)
 QUICK = {"max_iter": 5, "n_members": 1, "random_state": 0}

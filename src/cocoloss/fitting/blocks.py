@@ -27,19 +27,19 @@ from cocoloss._checks import did_you_mean, listed
 from cocoloss.columns.column_kinds import warn_of_columns
 from cocoloss.columns.encoder import TableEncoder
 from cocoloss.columns.frames import are_paths, is_dask, is_dataset, is_polars
-from cocoloss.estimators.model import (
+from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.model import (
     FittedModel,
     History,
     as_inputs,
 )
-from cocoloss.estimators.targets import (
+from cocoloss.fitting.targets import (
     class_weights,
     decision_prior,
     make_copies,
     read_target,
     row_codes,
 )
-from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import target_points
 from cocoloss.kernels import Kernel, Sums, sums_of
 from cocoloss.kernels.classes import fit_sampled
@@ -463,8 +463,8 @@ class OfSample(NamedTuple):
 
 def fit_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     """Fit a classifier in closed form to a table in blocks."""
-    from cocoloss.estimators import fit as steps  # noqa: PLC0415 - torch
-    from cocoloss.estimators.fit_kernels import fit_kernels  # noqa: PLC0415 - the same
+    from cocoloss.fitting import fit as steps  # noqa: PLC0415 - torch
+    from cocoloss.fitting.fit_kernels import fit_kernels  # noqa: PLC0415 - the same
 
     steps.check_arguments(estimator)
     if steps.solver_of(estimator) in ("network", "both"):
@@ -513,7 +513,7 @@ def _fit_look(
     estimator: Any, blocks: LocalBlocks | ClusterBlocks, look: Look, seed: int, pace: Pace
 ) -> Any:
     """Fit to blocks of which the first pass has left a look."""
-    from cocoloss.estimators import fit as steps  # noqa: PLC0415 - torch
+    from cocoloss.fitting import fit as steps  # noqa: PLC0415 - torch
 
     reader, classes, labels = type(estimator).__name__, look.classes, look.label.astype(np.int64)
     totals, copies = look.counts.astype(np.float64), look.copies.astype(np.float64)

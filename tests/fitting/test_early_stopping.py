@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocoloss.estimators.early_stopping import FLOOR, HeldOutLoss, split_held_out
+from cocoloss.fitting.early_stopping import FLOOR, HeldOutLoss, split_held_out
 from cocoloss.training import TrainingData
 
 C = 3

@@ -15,9 +15,9 @@ from sklearn.datasets import load_iris, load_wine
 from cluster import Processes
 from cocoloss import CoCoClassifier
 from cocoloss.columns.column_kinds import ColumnsWarning
-from cocoloss.estimators import blocks
-from cocoloss.estimators.blocks import look_at
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting import blocks
+from cocoloss.fitting.blocks import look_at
 from cocoloss.geometry import target_points
 from cocoloss.kernels import LandmarkPath, Landmarks, closed_form
 from cocoloss.kernels.classes import merge

@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from torch import nn
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
-from cocoloss.estimators import jobs as module
-from cocoloss.estimators.fit import PLAIN, prepare_job, training_settings
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting import jobs as module
+from cocoloss.fitting.fit import PLAIN, prepare_job, training_settings
 from cocoloss.heads import GaussianHead, MatrixHead
 from cocoloss.heads.readout import calibrate_together
 

@@ -3,8 +3,8 @@ import pytest
 from sklearn.datasets import load_digits, load_wine
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier, DotRegressionClassifier
-from cocoloss.estimators import partial_fit as module
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting import partial_fit as module
 
 CLASSIFIERS = [CoCoClassifier, DotRegressionClassifier, CrossEntropyClassifier]
 

@@ -15,7 +15,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from cocoloss._checks import check_weights
-from cocoloss.estimators.fit import (
+from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.fit import (
     Fitted,
     Rows,
     check_arguments,
@@ -27,11 +28,10 @@ from cocoloss.estimators.fit import (
     solver_of,
     split_members,
 )
-from cocoloss.estimators.fit_kernels import finish_kernels, solve_kernels
-from cocoloss.estimators.jobs import Trained, train_jobs
-from cocoloss.estimators.model import Ensemble, as_inputs
-from cocoloss.estimators.targets import class_weights, decision_prior
-from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.fit_kernels import finish_kernels, solve_kernels
+from cocoloss.fitting.jobs import Trained, train_jobs
+from cocoloss.fitting.model import Ensemble, as_inputs
+from cocoloss.fitting.targets import class_weights, decision_prior
 from cocoloss.kernels.distil import distil
 
 SWAPPED = 0.3  # of the cells that students see of rows without a label

@@ -16,14 +16,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from cocoloss.estimators.early_stopping import HeldOutLoss
-from cocoloss.estimators.model import (
+from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.early_stopping import HeldOutLoss
+from cocoloss.fitting.model import (
     Ensemble,
     ModuleNetworks,
     Networks,
 )
-from cocoloss.estimators.objective import Objective
-from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.objective import Objective
 from cocoloss.metrics import dispersity
 from cocoloss.networks import LockstepMLP, ModuleStack, flat_buffers, load_flat
 from cocoloss.threads import WORTH_A_THREAD, OneThread

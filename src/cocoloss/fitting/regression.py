@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cocoloss._checks import as_float_array, check_share, require, state_array, state_part
-from cocoloss.estimators.model import EmbeddingModel, Networks, encoder_and_networks_of
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.model import EmbeddingModel, Networks, encoder_and_networks_of
 from cocoloss.kernels.intervals import NumberReadout
 
 
