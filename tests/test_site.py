@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 # The command has a page of its own; the others are earlier names, and what stages share inside.
-HIDDEN = ("__main__", "cli", "data", "preprocessing", "json_text", "number_text", "pace")
+HIDDEN = ("__main__", "cli", "data", "preprocessing", "json_text", "number_text", "pace", "threads")
 PARTS = [
     part.name
     for part in pkgutil.iter_modules(cocoloss.__path__)

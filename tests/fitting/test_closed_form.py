@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,7 @@ from cocoloss.exceptions import CoCoError
 from cocoloss.fitting import fit_kernels
 from cocoloss.fitting.fit import solver_of
 from cocoloss.fitting.model import FittedModel, Together
-from cocoloss.kernels import closed_form, landmarks, search
+from cocoloss.kernels import classes, closed_form, landmarks, search
 
 
 def kernel(**arguments):
@@ -296,7 +297,7 @@ def test_of_a_large_table_more_rows_learn_the_metric_than_find_the_kernels(rings
         return members
 
     monkeypatch.setattr(closed_form, "fit_recipe", fit_recipe)
-    monkeypatch.setattr(closed_form, "LARGE", 2000)
+    monkeypatch.setattr(classes, "USUAL", replace(search.USUAL, large=2000))
     monkeypatch.setattr(closed_form, "MEASURED", 1500)
     machine = kernel().fit(X, y).model_.networks
     ((n_members, n_rows, members),) = fitted
@@ -447,7 +448,7 @@ def test_what_comes_before_the_fit_takes_its_time_too(rings, monkeypatch, solver
     if solver == "kernel":
         assert "left out kernels" in str(said[0].message)
     else:
-        assert hurried.n_iter_ < 5
+        assert hurried.n_iter_ < 20  # of a hundred
 
 
 def test_rows_that_there_is_no_time_for_are_judged_honestly(rings, monkeypatch):

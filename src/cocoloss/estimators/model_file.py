@@ -193,7 +193,7 @@ def _estimator(model: "Model", state: Mapping[str, Any]) -> Any:
         heads = [_as_classifier(head, estimator.head, model.prior) for head in model.heads]
         estimator.keep(model, history, preprocessor, heads)
     else:
-        history = History.from_state(state["history"], 1, 1)
+        history = History.from_state(state["history"], model.networks.n_networks, 1)
         estimator.keep(model, history, preprocessor)
     if state["output"] is not None:
         estimator.set_output(transform=state["output"])
