@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from cocoloss.estimators.early_stopping import HeldOutLoss
+from cocoloss.estimators.early_stopping import FEWEST_HELD_OUT, HeldOutLoss
 from cocoloss.estimators.model import (
     WORTH_A_THREAD,
     Ensemble,
@@ -99,6 +99,11 @@ class Job:
         """Number of classes, C."""
         return len(self.classes)
 
+    @property
+    def can_stop_early(self) -> bool:
+        """Whether each member holds out enough rows to say when to stop."""
+        return min(map(len, self.held_out)) >= FEWEST_HELD_OUT
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -135,7 +140,7 @@ def train_jobs(
         network = _make_network(design, jobs, data, seeds, generators)
         held_out = rows("held_out")
         validate = None
-        if all(len(r) for r in held_out):
+        if all(job.can_stop_early for job in jobs):
             uneven = [None if np.ptp(job.row_weights) == 0 else job.row_weights for job in jobs]
             counts = _joined(uneven, jobs)
             validate = HeldOutLoss(data, held_out, logits=design.logits, weights=counts)
