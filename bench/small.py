@@ -61,6 +61,7 @@ def run(
     solvers: Sequence[str],
     tables: Sequence[str],
     store: Path,
+    seed: int,
 ) -> None:
     """Append what is not in the store yet; the smallest files come first."""
     done = set()
@@ -79,7 +80,7 @@ def run(
         table = FolderSource(file.parent).load(name)
         y = np.unique(table.y.to_numpy(str), return_inverse=True)[1]
         for n_rows, solver in jobs:
-            train, test = drawn(y, n_rows, seed=0)
+            train, test = drawn(y, n_rows, seed)
             if len(train) == n_rows and len(test):
                 started = time.perf_counter()
                 classifier = CoCoClassifier(
@@ -121,9 +122,10 @@ if __name__ == "__main__":
     parser.add_argument("--solvers", nargs="+", default=list(SOLVERS), choices=list(SOLVERS))
     parser.add_argument("--tables", nargs="+", default=[])
     parser.add_argument("--store", type=Path, default=RESULTS / "small.jsonl")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw; name another store, too")
     parser.add_argument("--summary", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if not given.summary:
-        run(given.data, given.rows, given.solvers, given.tables, given.store)
+        run(given.data, given.rows, given.solvers, given.tables, given.store, given.seed)
     summary(given.store)

@@ -76,7 +76,10 @@ def test_polars_refusals_name_the_remedy():
             TablePreprocessor().fit(pl.DataFrame({"a": values}))
     with pytest.raises(CoCoError, match="collect"):
         TablePreprocessor().fit(pl.LazyFrame({"a": [1, 2]}))
-    with pytest.raises(CoCoError, match=r"one dimension.*Pass X\.to_frame"):
+    with pytest.raises(
+        CoCoError,
+        match=r"one dimension.*Pass X\.to_frame\(\) if .*X\.to_frame\(\)\.T if it is a row",
+    ):
         TablePreprocessor().fit(pl.Series([1, 2]))
 
 

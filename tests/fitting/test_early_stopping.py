@@ -8,7 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocoloss.fitting.early_stopping import FLOOR, HeldOutLoss, split_held_out
+from cocoloss.fitting.early_stopping import (
+    FLOOR,
+    HeldOutLoss,
+    deal_held_out,
+    split_held_out,
+)
 from cocoloss.training import TrainingData
 
 C = 3
@@ -47,6 +52,27 @@ def test_chance_does_not_decide_how_many(counts, seed):
 def test_fewer_than_twenty_are_none():
     assert len(split(np.arange(132) % 2)[1]) == 0
     assert len(split(np.arange(134) % 2)[1]) == 20
+
+
+@given(
+    st.lists(st.integers(1, 20), min_size=2, max_size=8), st.integers(1, 8), st.integers(0, 1000)
+)
+@settings(max_examples=80, deadline=None)
+def test_of_few_rows_each_is_held_out_once_but_the_only_one_of_a_class(counts, members, seed):
+    labels = np.repeat(np.arange(len(counts)), counts)
+    np.random.default_rng(seed).shuffle(labels)
+    generator = np.random.default_rng(seed)
+    parts = deal_held_out(labels, np.arange(len(labels)), members, generator)
+    often = np.bincount(np.concatenate(parts), minlength=len(labels))
+    single = np.isin(labels, np.flatnonzero(np.array(counts) == 1))
+    assert (often[single] == 0).all()
+    assert (often[~single] <= 1).all()
+    if members >= 3:
+        assert (often[~single] == 1).all()
+    for part in parts:
+        kept = np.delete(labels, part)
+        assert set(kept) == set(labels)
+        assert len(part) <= len(labels) / 2
 
 
 def test_a_rare_class_is_held_out_now_and_then():

@@ -244,6 +244,8 @@ def _print(facts: dict[str, Any]) -> None:
             f"tuned     {tuned['trials']} settings; balanced accuracy "
             f"{tuned['balanced_accuracy']:.4f} in cross-validation"
         )
+        best = ", ".join(f"{name}={value}" for name, value in tuned["params"].items())
+        click.echo(f"          the best of them: {best or 'the default settings'}")
     click.echo(f"saved     {facts['model']} ({facts['bytes'] / 1000:,.0f} kB)")
     if "kernels" in facts:
         held = counted(facts["rows_in_file"], "row")

@@ -368,8 +368,10 @@ class TrainingFile:
             raise CoCoError(f"--categorical {target}: that is the target, whose values are classes")
         if target in self.drop:
             raise CoCoError(f"--drop {target}: that is the target; name another one, or keep it")
-        # Categories are text, as they are for `predict`: 007 is not 7.
-        return open_table(self.file, text=self._categories, labels=[target], **self.how)
+        # Categories are text, as they are for `predict`: 007 is not 7. So are codes.
+        table = open_table(self.file, text=self._categories, labels=[target], **self.how)
+        codes = [name for name in table.codes if name not in (*self.drop, *self.use)]
+        return table.with_options(text=[*self._categories, *codes])
 
     def preprocess(self, table: "TableFile", X: "pd.DataFrame") -> Any:
         """Return what reads columns as the user, or the file, says; note what looks like codes."""
@@ -377,7 +379,7 @@ class TrainingFile:
 
         categorical = self._categories
         table = table.with_options(text=[self.target, *self.drop, *categorical])
-        _note_codes_and_identifiers(X, [name for name in table.codes if name in X])
+        _note_codes_and_identifiers(X, [c for c in table.codes if c in X and c not in self.use])
         said: dict[str, Any] = {
             "categorical_features": categorical or None,
             "day_first": self.day_first,
@@ -539,8 +541,8 @@ def _note_codes_and_identifiers(X: "pd.DataFrame", codes: Sequence[str]) -> None
 
     if codes:
         note(
-            f"read as numbers, though some begin with 0: {listed(codes)}; say "
-            f"--categorical COLUMN if they are codes, --drop COLUMN if they only name the rows"
+            f"taken for text, not for numbers, as some begin with 0: {listed(codes)}; say "
+            f"--use COLUMN if they are numbers, --drop COLUMN if they only name the rows"
         )
     named = [name for name in find_identifiers(X) if name not in codes]
     if named:

@@ -321,7 +321,8 @@ def _shape_of_rows(rows: Sequence[Any]) -> tuple[int, ...]:
 def _check_shape(shape: tuple[int, ...], reader: str, *, is_series: bool = False) -> None:
     """Refuse another number of dimensions, and an empty table in scikit-learn's words."""
     if len(shape) == 1 and shape[0] > 0:
-        remedy = "Pass X.to_frame()" if is_series else RESHAPE
+        remedy = "Pass X.to_frame() if it is a column, X.to_frame().T if it is a row (or iloc[[0]])"
+        remedy = remedy if is_series else RESHAPE
         raise CoCoError(f"X has one dimension (shape={shape}), but a table has two. {remedy}")
     if len(shape) not in {1, 2}:
         raise CoCoError(

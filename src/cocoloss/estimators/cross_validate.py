@@ -211,9 +211,8 @@ def _shape(job: Job) -> Any:
     """Return what jobs of one stack share: layers, the schedule, sizes of batches, steps."""
     fewest = min(len(rows) for rows in job.train)
     batch_size = min(job.design.schedule.batch_size, fewest)
-    held_out = all(len(rows) for rows in job.held_out)
     steps = batch_size, fewest // batch_size
-    return job.design.layer_sizes, job.n_classes, job.design.schedule, *steps, held_out
+    return job.design.layer_sizes, job.n_classes, job.design.schedule, *steps, job.can_stop_early
 
 
 def _train(jobs: Mapping[int, Job], outcomes: list[Any], error_score: Any) -> None:

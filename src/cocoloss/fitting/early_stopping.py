@@ -13,8 +13,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from cocoloss.training import TrainingData
 
-# Fewer held-out rows than this say too little about when to stop, or how sure to be.
+# Fewer held-out rows than this say too little about when to stop, or how sure to be: members then
+# hold out rows in turn, until all have been.
 FEWEST_HELD_OUT = 20
+FEWEST_FOLDS = 3  # so that a single member keeps two thirds of its rows
 # From this many different rows of a class on, how often they occur says how often rows recur.
 ENOUGH_DIFFERENT = 50
 SELDOM = 0.1  # the share of the different rows that occur most seldom
@@ -34,8 +36,8 @@ def split_held_out(
     """Return rows to train on and rows to hold out, with the class shares of both alike.
 
     Every class keeps at least two thirds of its rows, and classes of fewer than three rows keep
-    all. If too few rows would be held out, none are. How many are held out is not a matter of
-    chance, so that the members of an ensemble take equally many steps.
+    all. If too few rows would be held out, none are: see :func:`deal_held_out`. How many are held
+    out is not a matter of chance, so that the members of an ensemble take equally many steps.
 
     Equal rows stay together (but for the last ones chosen), so that a copy of a training row is no
     test. But a row that occurs so often that its share is a whole copy is in both parts: in a
@@ -55,6 +57,29 @@ def split_held_out(
     is_held_out = np.zeros(len(labels), dtype=bool)
     is_held_out[order] = rank < np.repeat(wanted, counts)
     return everything[~is_held_out], everything[is_held_out]
+
+
+def deal_held_out(
+    labels: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    n_members: int,
+    generator: np.random.Generator,
+) -> list[NDArray[np.int64]]:
+    """Return the rows that each of some members holds out, where rows are few.
+
+    Every row is held out once, if there are three members or more, so that all of them say how sure
+    to be; but the only row of a class never is. Equal rows stand together as far as possible.
+    """
+    n_folds = max(n_members, FEWEST_FOLDS)
+    counts = np.bincount(labels)
+    places = _places(labels, groups, 1 / n_folds, generator)
+    order = np.lexsort((places, labels))  # class by class
+    count = counts[labels[order]]
+    rank = np.arange(len(labels)) - (np.cumsum(counts) - counts)[labels[order]]
+    start = np.cumsum(counts) - counts  # so that small classes are not all in the first folds
+    fold = (start[labels[order]] + rank * n_folds // count) % n_folds
+    fold[count == 1] = n_folds
+    return [np.sort(order[fold == k]) for k in range(n_members)]
 
 
 def _quotas(shares: NDArray[np.float64], generator: np.random.Generator) -> NDArray[np.int64]:

@@ -28,7 +28,7 @@ from cocoloss._checks import as_generator, check_integer, check_option, is_spars
 from cocoloss.columns import make_preprocessor
 from cocoloss.columns.frames import check_is_table, is_polars
 from cocoloss.exceptions import CoCoError
-from cocoloss.fitting.early_stopping import split_held_out
+from cocoloss.fitting.early_stopping import deal_held_out, split_held_out
 from cocoloss.fitting.jobs import Design, Job, Trained, module_factory, trained_so_far
 from cocoloss.fitting.model import (
     ACTIVATIONS,
@@ -47,6 +47,7 @@ from cocoloss.fitting.targets import (
     relative,
 )
 from cocoloss.heads import HEADS, EmbeddingHead, MatrixHead, make_head
+from cocoloss.heads.base import share_temperature
 from cocoloss.heads.fitted import FittedLinear
 from cocoloss.heads.readout import calibrate_together
 from cocoloss.pace import Pace
@@ -390,7 +391,11 @@ def split_members(
     pairs = [
         split_held_out(labels, groups, fraction, np.random.default_rng([seed, 1])) for seed in seeds
     ]
-    return [rows for rows, _ in pairs], [held_out for _, held_out in pairs]
+    train, held_out = [rows for rows, _ in pairs], [part for _, part in pairs]
+    if not any(map(len, held_out)):
+        held_out = deal_held_out(labels, groups, len(seeds), np.random.default_rng([seeds[0], 2]))
+        train = [np.setdiff1d(rows, part) for rows, part in zip(train, held_out, strict=True)]
+    return train, held_out
 
 
 def in_time(job: Job, pace: Pace) -> Job:
@@ -426,6 +431,9 @@ def _fit_heads(
     """
     weights = head_weights(job)
     even = bool(np.all(weights == weights[0]))
+    if even:
+        weights = np.ones(len(weights))
+    few = not job.can_stop_early
     heads = []
     with threads_for(BLOCK_NUMBERS * features.shape[-1]):
         for h, rows, held_out in zip(features, job.train, job.held_out, strict=True):
@@ -441,13 +449,15 @@ def _fit_heads(
             else:
                 head.fit(h[rows], job.labels[rows], sample_weight=weights[rows])
             alone = isinstance(head, EmbeddingHead) and not isinstance(head, MatrixHead)
-            if len(held_out) and alone:
+            if alone and not few:
                 head.calibrate(h[held_out], job.labels[held_out], sample_weight=weights[held_out])
             heads.append(head)
+        honest = zip(features, job.held_out, strict=True)
+        parts = [(h[rows], job.labels[rows], weights[rows]) for h, rows in honest]
         if isinstance(heads[0], MatrixHead):
-            honest = zip(features, job.held_out, strict=True)
-            parts = [(h[rows], job.labels[rows], weights[rows]) for h, rows in honest]
             calibrate_together(heads, *zip(*parts, strict=True))
+        elif isinstance(heads[0], EmbeddingHead) and sum(map(len, job.held_out)) > 0 and few:
+            share_temperature(heads, *zip(*parts, strict=True))
     return heads
 
 

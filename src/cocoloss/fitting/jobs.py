@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.fitting.early_stopping import HeldOutLoss
+from cocoloss.fitting.early_stopping import FEWEST_HELD_OUT, HeldOutLoss
 from cocoloss.fitting.model import (
     Ensemble,
     ModuleNetworks,
@@ -98,6 +98,11 @@ class Job:
         """Number of classes, C."""
         return len(self.classes)
 
+    @property
+    def can_stop_early(self) -> bool:
+        """Whether each member holds out enough rows to say when to stop."""
+        return min(map(len, self.held_out)) >= FEWEST_HELD_OUT
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -134,7 +139,7 @@ def train_jobs(
         network = _make_network(design, jobs, data, seeds, generators)
         held_out = rows("held_out")
         validate = None
-        if all(len(r) for r in held_out):
+        if all(job.can_stop_early for job in jobs):
             uneven = [None if np.ptp(job.row_weights) == 0 else job.row_weights for job in jobs]
             counts = _joined(uneven, jobs)
             validate = HeldOutLoss(data, held_out, logits=design.logits, weights=counts)

@@ -3,7 +3,9 @@
 What has been learnt, and predicting from it, is the business of :mod:`cocoloss.heads.fitted`.
 """
 
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -95,7 +97,9 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
             If there are fewer than two classes, or a class has no row of positive weight.
         """
         X, y = validate_data(self, as_array(X), as_array(y), dtype=FLOATS)
-        check_classification_targets(y)
+        with warnings.catch_warnings():  # a head may get what is left of two rows a class
+            warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+            check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise CoCoError(
@@ -203,6 +207,33 @@ class EmbeddingHead(ClassifierMixin, BaseEstimator, ABC):
                 f"{self.classes_.tolist()}; drop its rows, or fit on all classes"
             )
         return np.array([position[label] for label in y.tolist()], dtype=np.intp)
+
+
+def share_temperature(
+    heads: Sequence[EmbeddingHead],
+    X: Sequence[NDArray[Any]],
+    y: Sequence[NDArray[Any]],
+    sample_weight: Sequence[Any],
+) -> None:
+    """Calibrate several heads by one temperature: each brings few rows that it has not seen.
+
+    Beside N of them, one is taken to be in other classes, as nothing else holds back those that are
+    right about all.
+    """
+    parts = []
+    for head, *given in zip(heads, X, y, sample_weight, strict=True):
+        rows = head._present(given[0], head._encode(given[1]), given[2])  # noqa: SLF001 - its own
+        parts.append((head.fitted_.log_likelihood(rows.X), rows.codes, rows.weights))
+    scores, codes, weights = map(np.concatenate, zip(*parts, strict=True))
+    offset = heads[0].fitted_.offset(heads[0].class_share_)
+    C, doubt = scores.shape[1], 1 / (weights.sum() + 2)
+    wanted = np.full(scores.shape, doubt / (C - 1))
+    wanted[np.arange(len(codes)), codes] = 1 - doubt
+    wanted *= weights[:, None]
+    every = np.tile(np.arange(C), len(codes))  # each row once in each class
+    temperature = fit_temperature(scores.repeat(C, axis=0), every, wanted.ravel(), offset=offset)
+    for head in heads:
+        head.temperature_ = temperature
 
 
 def as_prior(priors: Priors, share: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -25,6 +25,11 @@ DOUBT = 1.0  # rows of other classes that might have been among the honest ones,
 ITERATIONS = 200
 TINY = 1e-30
 CALIBRATED = 50_000  # rows that a matrix is fitted to, at most
+# Of fewer honest rows than this the matrix is drawn back towards knowing nothing but class shares.
+FEW = 300
+FOLDS = 5  # in which it says how far
+DIGITS = 9  # of scores, by which rows are told apart
+MODESTY = 100.0  # over N: what trust costs in nats, since the best of many fits is a lucky one
 
 
 class ReadoutHead(EmbeddingHead):
@@ -298,12 +303,82 @@ def matrix_readout(
     Notes
     -----
     No confidence is infinite where all honest rows are right: beside N of them, one is taken to be
-    in other classes.
+    in other classes. If there are fewer than 300 rows, the matrix fits them better than others, and
+    logits are multiplied by what is best for matrices that were fitted to other rows, at most 1.
+    """
+    by_class, bias = _matrix_and_bias(scores, labels, weights, matrix=matrix)
+    if weights.sum() < FEW:
+        trust = _trust(scores, labels, weights, matrix=matrix)
+        by_class, bias = trust * by_class, trust * bias
+    C = scores.shape[1]
+    return FittedReadout(
+        prior=prior,
+        share=np.full(C, 1 / C),  # the shares stayed outside
+        metric="dot",
+        prototypes=by_class.T @ points,
+        bias=bias,
+        concentration=1.0,
+        learnt_share=np.ones(C),
+    )
+
+
+def _trust(
+    scores: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    *,
+    matrix: bool,
+) -> float:
+    """Return what logits are multiplied by, 0 to 1: the least log loss of rows out of the fold.
+
+    Rows go to folds in turn, class by class, equals side by side: a weight of two is the row twice,
+    and what recurs by nature is in all folds.
     """
     n, C = scores.shape
-    masses = np.bincount(labels, weights=weights, minlength=C)
-    log_share = np.log(np.maximum(masses, np.finfo(np.float64).tiny) / masses.sum())
-    doubt = DOUBT / (masses.sum() + 2 * DOUBT)
+    order = np.lexsort([*scores.round(DIGITS).T, labels])
+    end = np.cumsum(weights[order])
+    shares = np.empty((FOLDS, n))  # what each row weighs in each fold
+    logits = np.empty((FOLDS, n, C))
+    for k in range(FOLDS):
+        shares[k, order] = _dealt(end, k) - _dealt(end - weights[order], k)
+        rest = np.maximum(weights - shares[k], 0.0)
+        by_class, bias = _matrix_and_bias(scores, labels, rest, matrix=matrix)
+        logits[k] = scores @ by_class + bias
+    log_share = _log_shares(labels, weights, C)
+    N = float(weights.sum())
+    cost = min(N / 10, MODESTY / N)
+
+    def loss(trust: float) -> float:
+        log_p = log_softmax(log_share + trust * logits, axis=2)[:, np.arange(n), labels]
+        return float(cost * trust**2 - (shares * log_p).sum())
+
+    return float(minimize_scalar(loss, bounds=(0.0, 1.0), method="bounded").x)
+
+
+def _dealt(mass: NDArray[np.float64], fold: int) -> NDArray[np.float64]:
+    """Return how much of a mass is in a fold, if units of it go to the folds in turn."""
+    return np.asarray(mass // FOLDS + np.clip(mass % FOLDS - fold, 0, 1))
+
+
+def _log_shares(
+    labels: NDArray[np.int64], weights: NDArray[np.float64], n_classes: int
+) -> NDArray[np.float64]:
+    masses = np.bincount(labels, weights=weights, minlength=n_classes)
+    return np.asarray(np.log(np.maximum(masses, np.finfo(np.float64).tiny) / masses.sum()))
+
+
+def _matrix_and_bias(
+    scores: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    *,
+    matrix: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what makes logits of scores, (C, C) and (C,); a temperature alone unless a matrix."""
+    n, C = scores.shape
+    log_share = _log_shares(labels, weights, C)
+    total = np.bincount(labels, weights=weights, minlength=C).sum()  # in an order of its own
+    doubt = DOUBT / (total + 2 * DOUBT)
     wanted = np.full((n, C), doubt / (C - 1))
     wanted[np.arange(n), labels] = 1 - doubt
     wanted *= weights[:, None]
@@ -320,21 +395,11 @@ def matrix_readout(
         return float(-(wanted * log_p).sum() + penalty / 2), gradient
 
     start = np.r_[USUAL_LOG_SHARPNESS, np.zeros(C + C * C)]
-    free: tuple[float | None, float | None] = None, None
-    bounds = [free, *[free if matrix else (0.0, 0.0)] * (len(start) - 1)]
     how: dict[str, Any] = {"method": "L-BFGS-B", "options": {"maxiter": ITERATIONS}}
-    p = minimize(objective, start, jac=True, bounds=bounds, **how).x
-    by_class = np.exp(p[0]) * np.eye(C) + p[C + 1 :].reshape(C, C)
-    uniform = np.full(C, 1 / C)  # the shares stayed outside
-    return FittedReadout(
-        prior=prior,
-        share=uniform,
-        metric="dot",
-        prototypes=by_class.T @ points,
-        bias=p[1 : C + 1].copy(),
-        concentration=1.0,
-        learnt_share=np.ones(C),
-    )
+    if not matrix:
+        how["bounds"] = [(None, None), *[(0.0, 0.0)] * (len(start) - 1)]
+    p = minimize(objective, start, jac=True, **how).x
+    return np.exp(p[0]) * np.eye(C) + p[C + 1 :].reshape(C, C), p[1 : C + 1].copy()
 
 
 def pool_weights(
@@ -355,8 +420,7 @@ def pool_weights(
         How often each row counts.
     """
     P, n, C = scores.shape
-    masses = np.bincount(labels, weights=weights, minlength=C)
-    log_share = np.log(np.maximum(masses, np.finfo(np.float64).tiny) / masses.sum())
+    log_share = _log_shares(labels, weights, C)
     one_hot = np.eye(C)[labels]
     alone = np.eye(P)[0]
 

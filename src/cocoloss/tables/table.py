@@ -462,6 +462,8 @@ def find_counters(frame: Any) -> list[str]:
 
 def _counts(column: Any, name: str) -> bool:
     fewest = FEWEST_ROWS if _NO_NAME.fullmatch(name) else FEWEST_COUNTED
+    if types.is_string_dtype(column.dtype) and re.match("00|01", str(next(iter(column), ""))):
+        column = pd.to_numeric(column, errors="coerce")  # 000, 001, ...: codes are text
     if len(column) < fewest or not _all_different(column) or column.isna().any():
         return False
     numbers = column.to_numpy(dtype=np.float64)
