@@ -27,6 +27,7 @@ TINY = 1e-30
 CALIBRATED = 50_000  # rows that a matrix is fitted to, at most
 # Of fewer honest rows than this the matrix is drawn back towards knowing nothing but class shares.
 FEW = 300
+SHARPEST = 100.0  # log of the inverse temperature
 FOLDS = 5  # in which it says how far
 DIGITS = 9  # of scores, by which rows are told apart
 MODESTY = 100.0  # over N: what trust costs in nats, since the best of many fits is a lucky one
@@ -342,6 +343,9 @@ def _trust(
     for k in range(FOLDS):
         shares[k, order] = _dealt(end, k) - _dealt(end - weights[order], k)
         rest = np.maximum(weights - shares[k], 0.0)
+        if not rest.any():  # all rows are in this fold, and nobody else knows them
+            logits[k] = 0.0
+            continue
         by_class, bias = _matrix_and_bias(scores, labels, rest, matrix=matrix)
         logits[k] = scores @ by_class + bias
     log_share = _log_shares(labels, weights, C)
@@ -384,7 +388,8 @@ def _matrix_and_bias(
     wanted *= weights[:, None]
 
     def objective(p: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        sharpness, b, A = np.exp(p[0]), p[1 : C + 1], p[C + 1 :].reshape(C, C)
+        sharpness = np.exp(min(p[0], SHARPEST))  # a line search may try anything
+        b, A = p[1 : C + 1], p[C + 1 :].reshape(C, C)
         log_p = log_softmax(log_share + sharpness * scores + scores @ A + b, axis=1)
         off = np.exp(log_p) * weights[:, None] - wanted  # derivative by the logits
         away = p[0] - USUAL_LOG_SHARPNESS
