@@ -6,7 +6,7 @@ from scipy.special import logsumexp, softmax
 from cocoloss import CrossEntropyLoss, DotRegressionLoss
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads import ReadoutHead, fit_temperature
-from cocoloss.heads.readout import pool_weights
+from cocoloss.heads.readout import matrix_readout, pool_weights
 
 
 def rows(seed=0, n=50, q=4):
