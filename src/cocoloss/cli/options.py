@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from cocoloss.cli.messages import ADVICE, listed, note, notes_for_warnings
-from cocoloss.cli.table_notes import note_classes, note_leaks, note_rows_without_class
+from cocoloss.cli.table_notes import note_classes, note_leaks, note_rows_without_target
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import check_can_write
 
@@ -288,7 +288,7 @@ class TrainingFile:
         X = X.drop(columns=counters)
         n_left_out = len(frame) - len(y)
         if n_left_out:
-            note_rows_without_class(n_left_out, self.target, self.how["missing"])
+            note_rows_without_target(n_left_out, self.target, self.how["missing"], known.task)
         if known.task == "classes":
             note_classes(y, self.target)
         if known.task != "numbers":
@@ -524,7 +524,7 @@ class TrainingBlocks:
                 n_left_out += len(frame) - len(y)
                 yield X.drop(columns=self.counters), y
         if n_left_out and not self.told:
-            note_rows_without_class(n_left_out, source.target, source.how["missing"])
+            note_rows_without_target(n_left_out, source.target, source.how["missing"], source.task)
         self.told.append("all")
 
 

@@ -12,10 +12,13 @@ MANY_NUMBERS = 20  # more whole numbers than this may be a quantity
 FEWEST_ROWS = 10  # of which a column does not go with the target by chance
 
 
-def note_rows_without_class(n_rows: int, target: str, missing: Sequence[str] | None) -> None:
-    """Say which rows are left out, and what made their class a gap."""
+def note_rows_without_target(
+    n_rows: int, target: str, missing: Sequence[str] | None, task: str | None
+) -> None:
+    """Say which rows are left out, and what made their target a gap."""
     words = [word for word in missing or () if word]
     gaps = f"empty, or as --missing says {listed(words)}" if words else "empty"
+    gaps += ", or no number" if task == "numbers" else ""
     note(f"left out {n_rows:,} rows whose {target} is not known: {gaps}")
 
 
