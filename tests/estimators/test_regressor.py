@@ -240,7 +240,7 @@ def test_a_file_predicts_without_scikit_learn_and_torch(diabetes, tmp_path):
     "change",
     [
         {"mixing": np.ones((1, 2, 1))},
-        {"bias": np.array([np.nan])},
+        {"mixing": np.full((1, 1, 1), np.nan)},
         {"one_column": "yes"},
         {"readout": {}},
         {"task": "classes"},

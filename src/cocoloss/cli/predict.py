@@ -98,10 +98,11 @@ def predict(
             P = model.predict_proba(X)
             most = model.classes[P.argmax(axis=1)]
             columns = [predicted(model, X) if rule else most, *P.T.round(DIGITS)]
+        elif interval is not None:
+            mean, ends = model.predict_with_interval(X, interval)
+            columns = [mean, *ends.T]
         else:
             columns = [predicted(model, X)]
-        if interval is not None:
-            columns += [*model.predict_interval(X, interval).T]
         return [*columns, model.outlier_score(X)] if outliers else columns
 
     _write_rows(job, loaded, names, values)

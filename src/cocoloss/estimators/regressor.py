@@ -141,7 +141,7 @@ class CoCoRegressor(RegressorMixin, TableEstimator):
         With ``return_std`` also the standard deviation of the truth around it.
         """
         model = self._fitted_model()
-        return (model.predict(X), model.deviation(X)) if return_std else model.predict(X)
+        return model.predict_with_deviation(X) if return_std else model.predict(X)
 
     def predict_quantiles(
         self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)

@@ -112,10 +112,7 @@ def fit_numbers(
             held = machine.rows if machine and estimator.landmarks == "kmeans" else None
             readout = problem.readout(solved.kernel, solved.honest, solved.known, seed, held)
         encoder = getattr(rows.preprocessor, "encoder_", rows.preprocessor)
-        bias = np.zeros(rows.y.shape[1])
-        model = FittedRegression(
-            encoder, solved.networks, solved.mixing, bias, readout, rows.one_column
-        )
+        model = FittedRegression(encoder, solved.networks, solved.mixing, readout, rows.one_column)
         masses = rows.weights.sum(keepdims=True)
         history = History(solved.loss_curves, solved.best_epochs, seed, masses)
         loo = _left_out(rows, problem.numbers(readout, solved.honest), model)

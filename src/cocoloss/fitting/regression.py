@@ -28,8 +28,7 @@ class FittedRegression(EmbeddingModel):
     networks : KernelMachine, Ensemble or Together
         Make embeddings of its rows, (K, n, q).
     mixing : array of shape (K, q, t)
-        Makes target points of these: sums over all of them, and
-    bias : array of shape (t,)
+        Makes target points of these: sums over all of them.
     readout : NumberReadout
         Makes numbers of target points, and says how far off they may be.
     one_column : bool
@@ -39,7 +38,6 @@ class FittedRegression(EmbeddingModel):
     encoder: Any
     networks: Networks
     mixing: NDArray[np.float64]
-    bias: NDArray[np.float64]
     readout: NumberReadout
     one_column: bool = True
 
@@ -58,9 +56,20 @@ class FittedRegression(EmbeddingModel):
         """Return the expected number of each row, (n,), or its numbers, (n, t)."""
         return self._shaped(self.readout.mean(*self._points(X)))
 
-    def deviation(self, X: Any) -> NDArray[np.float64]:
-        """Return the standard deviation of the truth around the prediction, of its shape."""
-        return self._shaped(self.readout.deviation(*self._points(X)))
+    def predict_with_deviation(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return predictions, and the standard deviation of the truth around each."""
+        known = self._points(X)
+        mean, deviation = self.readout.mean(*known), self.readout.deviation(*known)
+        return self._shaped(mean), self._shaped(deviation)
+
+    def predict_with_interval(
+        self, X: Any, coverage: float = 0.9
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return predictions, and the ends of :meth:`predict_interval`, in the time of one."""
+        rest = (1 - check_share(coverage, "coverage")) / 2
+        known = self._points(X)
+        ends = self.readout.quantiles(*known, np.array([rest, 1 - rest]))
+        return self._shaped(self.readout.mean(*known)), self._shaped(np.moveaxis(ends, 0, 1))
 
     def predict_quantiles(self, X: Any, levels: Sequence[float]) -> NDArray[np.float64]:
         """Return numbers that the truth is below with these probabilities, (n, levels[, t])."""
@@ -72,8 +81,7 @@ class FittedRegression(EmbeddingModel):
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
         """Return the ends of intervals that hold the truth so often, (n, 2[, t])."""
-        rest = (1 - check_share(coverage, "coverage")) / 2
-        return self.predict_quantiles(X, [rest, 1 - rest])
+        return self.predict_with_interval(X, coverage)[1]
 
     def _odd_combinations(self, X: Any) -> NDArray[np.float64]:
         machine = self.machine or self.readout.spread.machine  # networks know no rows
@@ -84,7 +92,7 @@ class FittedRegression(EmbeddingModel):
         """Return predicted target points of rows that the encoder has made, (n, t)."""
         with self.threads():
             embeddings = self.networks.embeddings(inputs)
-        return np.asarray(np.einsum("knq,kqt->nt", embeddings, self.mixing) + self.bias)
+        return np.asarray(np.einsum("knq,kqt->nt", embeddings, self.mixing))
 
     def _points(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
         inputs = self.inputs(X)
@@ -107,7 +115,6 @@ class FittedRegression(EmbeddingModel):
             "task": self.task,
             **self.encoder_and_networks(),
             "mixing": self.mixing,
-            "bias": self.bias,
             "readout": self.readout.to_state(),
             "one_column": self.one_column,
         }
@@ -127,9 +134,8 @@ class FittedRegression(EmbeddingModel):
         t = readout.n_targets
         shape = networks.n_networks, networks.width, t
         mixing = state_array(state, "mixing", np.float64, shape)
-        bias = state_array(state, "bias", np.float64, (t,))
         fits = readout.spread.machine.n_inputs == networks.n_inputs
         require(fits, "its intervals are of other columns than its predictions")
         one_column = state_part(state, "one_column", bool)
         require(t == 1 or not one_column, "it has several numbers where one is said to be")
-        return cls(encoder, networks, mixing, bias, readout, one_column)
+        return cls(encoder, networks, mixing, readout, one_column)
