@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help install demo test check format docs gallery bench bench-realmlp results picture constraints clean
+.PHONY: help install demo shell test check format docs gallery bench bench-realmlp results picture constraints clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -20,6 +20,13 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 demo: install ## compare five models on two data sets and write a page about each
 	$(BIN)/cocoloss demo
+	@echo
+	@echo "next: a file of made-up customers who stay or leave; yours will do as well"
+	@echo "    $(BIN)/cocoloss report examples/customers.csv --target churned --out churn.html"
+	@echo "('make shell' opens a shell in which 'cocoloss' alone is enough)"
+
+shell: install ## open a shell in which cocoloss and its Python come first
+	@VIRTUAL_ENV="$(CURDIR)/.venv" PATH="$(CURDIR)/$(BIN):$$PATH" "$${SHELL:-/bin/sh}" -i
 
 test: install ## run every test: the package, its docstrings, the README and the docs
 	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal src tests

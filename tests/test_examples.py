@@ -191,3 +191,26 @@ def test_every_example_is_in_the_gallery(name):
     page = (ROOT / "docs" / "gallery.md").read_text()
     assert f"](images/gallery/{name}.png)" in page
     assert f"](../examples/{name}.py)" in page
+
+
+def test_the_sample_files_are_what_their_script_writes(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["make_customers", "--out", str(tmp_path)])
+    runpy.run_path(str(EXAMPLES / "make_customers.py"), run_name="__main__")
+    for name in ["customers.csv", "new_customers.csv"]:
+        assert (tmp_path / name).read_bytes() == (EXAMPLES / name).read_bytes()
+
+
+def test_the_commands_that_the_readme_opens_with_run_as_they_stand(tmp_path):
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^    cocoloss (.*)$", readme.split("## Try it")[0], flags=re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["fit", "predict", "report"]
+    for command in commands:
+        subprocess.run(
+            [sys.executable, "-m", "cocoloss", *command.split()],
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+        )
+    assert (tmp_path / "predictions.csv").read_text().count("\n") == 101
+    assert (tmp_path / "churn.html").stat().st_size > 10_000
