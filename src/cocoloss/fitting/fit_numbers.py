@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples
 from torch import Tensor
 
 from cocoloss._checks import check_integer, check_option
+from cocoloss.fitting.explain import Reference
 from cocoloss.fitting.fit import (
     FEWEST_EPOCHS,
     LANDMARKS,
@@ -112,7 +113,12 @@ def fit_numbers(
             held = machine.rows if machine and estimator.landmarks == "kmeans" else None
             readout = problem.readout(solved.kernel, solved.honest, solved.known, seed, held)
         encoder = getattr(rows.preprocessor, "encoder_", rows.preprocessor)
-        model = FittedRegression(encoder, solved.networks, solved.mixing, readout, rows.one_column)
+        reference = None
+        if machine is not None and held is None:
+            reference = Reference.of_held(machine.rows, rows.inputs, rows.positions, rows.y)
+        model = FittedRegression(
+            encoder, solved.networks, solved.mixing, readout, rows.one_column, reference
+        )
         masses = rows.weights.sum(keepdims=True)
         history = History(solved.loss_curves, solved.best_epochs, seed, masses)
         loo = _left_out(rows, problem.numbers(readout, solved.honest), model)
