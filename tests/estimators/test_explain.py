@@ -375,3 +375,25 @@ def test_files_of_earlier_versions_compare_with_a_row_without_values(fitted):
     assert "not known" in kernels.note
     known = fitted["kernels"].explain(X)
     pd.testing.assert_frame_equal(kernels.contributions, known.contributions)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("kernels", {"places": np.arange(3)}, "places"),
+        ("kernels", {"targets": np.zeros(3, np.int64)}, "one target for each row"),
+        ("kernels", {"targets": np.full(120, 7)}, "classes of the rows that it holds are none"),
+        ("numbers", {"targets": np.zeros((120, 2))}, "targets"),
+        ("networks", {"made_up": np.zeros((4, 2), np.float32)}, "made_up"),
+        ("networks", {"made_up": np.zeros((0, 12), np.float32)}, "no references|made_up"),
+        ("networks", {"are_all": "yes"}, "are_all"),
+    ],
+)
+def test_a_file_whose_parts_do_not_fit_is_refused(fitted, kind, change, message):
+    model = fitted[kind].model_
+    state = model.to_state()
+    state["reference"] = state["reference"] | change
+    with pytest.raises(CoCoError, match=message):
+        type(model).from_state(state)
+    with pytest.raises(CoCoError, match="reference must be of type dict"):
+        type(model).from_state(state | {"reference": []})

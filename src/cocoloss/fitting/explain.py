@@ -19,15 +19,21 @@ from numpy.typing import NDArray
 
 from cocoloss._checks import check_integer, counted, listed, require, state_array, state_part
 
-REFERENCES = 12  # made-up rows that columns take their values from; see docs/decisions.md
-FEWEST_REFERENCES = 6
-ASKED = 1200  # references times columns, beyond which there are fewer references
+# Made-up rows that columns take their values from: some more than columns, since what goes with
+# many columns together takes more; fewer where columns are many, and each is dear.
+FEWEST_REFERENCES, MOST_REFERENCES = 6, 24
+MORE_THAN_COLUMNS = 4
+MOST_ASKED = 800  # references times columns
 EXACT = 5  # columns up to which all their subsets are tried
 KNOWN_ROWS = 1000  # that references are made of
+LOOKED_AT = 10_000  # rows of training at once
 BLOCK_NUMBERS = 2**21  # of made-up rows at once: 8 MB
 SHOWN_ROWS, SHOWN_COLUMNS = 5, 3  # by str
 NO_ROWS = "networks hold no training rows; give them as among= to see the nearest"
-NO_PLACES = "where they were in the table of fit is not known: it was in blocks, or they are means"
+NO_PLACES = (
+    "where they were in the table of fit is not known, since they are means, or it was in blocks, "
+    "had rows without a label, or the file is of an earlier version"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,12 +160,13 @@ class Reference:
         wanted = {row.tobytes(): i for i, row in enumerate(held + 0.0)}  # -0.0 is 0.0
         found = np.full(len(held), -1)
         n_others = 0
-        for j, row in enumerate(inputs):
-            i = wanted.get((row + 0.0).tobytes())
-            if i is None:
-                n_others += 1
-            elif found[i] < 0:
-                found[i] = j
+        for start in range(0, len(inputs), LOOKED_AT):
+            for j, row in enumerate(inputs[start : start + LOOKED_AT] + 0.0, start):
+                i = wanted.get(row.tobytes())
+                if i is None:
+                    n_others += 1
+                elif found[i] < 0:
+                    found[i] = j
         if (found < 0).any():
             return None
         return cls(None, places[found], targets[found], are_all=not n_others)
@@ -183,6 +190,12 @@ class Reference:
         return cls(made_up, places, targets, state_part(state, "are_all", bool))
 
 
+def n_references(p: int) -> int:
+    """Return how many references p columns are compared with."""
+    n = min(p + MORE_THAN_COLUMNS, MOST_ASKED // p)
+    return max(FEWEST_REFERENCES, min(MOST_REFERENCES, n))
+
+
 def make_references(rows: NDArray[np.float32], origins: Sequence[str]) -> NDArray[np.float32]:
     """Make up rows of the values that rows (n, d) have, column by column, (R, d).
 
@@ -191,9 +204,7 @@ def make_references(rows: NDArray[np.float32], origins: Sequence[str]) -> NDArra
     the table that the d inputs come from.
     """
     groups = _groups(origins)
-    n = REFERENCES
-    while n > FEWEST_REFERENCES and n * len(groups) > ASKED:
-        n -= 1
+    n = n_references(len(groups))
     generator = np.random.default_rng(0)
     some = rows[np.linspace(0, len(rows) - 1, min(len(rows), KNOWN_ROWS)).astype(int)]
     spaced = ((np.arange(n) + 0.5) / n * len(some)).astype(int)

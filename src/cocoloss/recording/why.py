@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from cocoloss._checks import amount
 from cocoloss.columns.frames import read_table
-from cocoloss.fitting.explain import REFERENCES
+from cocoloss.fitting.explain import n_references
 
 MOST_ASKED = 60_000  # made-up rows that a model is asked about for a page, about
 MOST_ROWS, FEWEST_ROWS = 60, 8  # that the mean is taken over
@@ -111,7 +111,7 @@ def _why(
     positions = list(dict.fromkeys(chosen.values()))
     n = len(true)
     in_use = set(model.origins)
-    asked = 2 * REFERENCES * len(in_use)
+    asked = 2 * n_references(len(in_use)) * len(in_use)
     most = int(np.clip(MOST_ASKED // asked, FEWEST_ROWS, MOST_ROWS))
     spread = np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
     explained = model.explain(_safe_indexing(X, spread), neighbours=0)
