@@ -305,7 +305,9 @@ def test_it_can_be_read(fitted):
     assert text.endswith("... and 2 more rows")
     X, _, _ = messy(1)
     assert "probability of the class" in repr(fitted["kernels"].explain(X))
-    assert "nearest" not in repr(fitted["kernels"].explain(X, neighbours=0))
+    for kind in ("kernels", "networks"):
+        assert "nearest" not in repr(fitted[kind].explain(X, neighbours=0))
+    assert str(fitted["networks"].explain(X)).endswith("give them as among= to see the nearest")
 
 
 def test_arrays_and_transformers_of_ones_own_have_columns_by_number():

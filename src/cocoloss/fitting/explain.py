@@ -29,6 +29,7 @@ KNOWN_ROWS = 1000  # that references are made of
 LOOKED_AT = 10_000  # rows of training at once
 BLOCK_NUMBERS = 2**21  # of made-up rows at once: 8 MB
 SHOWN_ROWS, SHOWN_COLUMNS = 5, 3  # by str
+ALL_ROWS = "training rows"
 NO_ROWS = "networks hold no training rows; give them as among= to see the nearest"
 NO_PLACES = (
     "where they were in the table of fit is not known, since they are means, or it was in blocks, "
@@ -63,7 +64,7 @@ class Explanation:
         some lines of ``row`` (its place in the table of ``fit``, or its index in ``among``),
         ``similarity`` and, if known, ``target``.
     note : str
-        What the neighbours are, or why there are none.
+        What the neighbours are, or why there are none; empty if none were asked for.
     """
 
     contributions: pd.DataFrame
@@ -108,6 +109,8 @@ class Explanation:
             lines += [f"    {each}" for each in self._remarks(i)]
         if len(self) > SHOWN_ROWS:
             lines.append(f"... and {counted(len(self) - SHOWN_ROWS, 'more row', 'more rows')}")
+        if self.note not in ("", ALL_ROWS):
+            lines.append(f"nearest rows: {self.note}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -376,6 +379,8 @@ def _neighbours(
     """Return the nearest rows that are known, and what they are."""
     held, reference = model.held, model.reference
     targets = None
+    if k == 0:
+        return pd.DataFrame(columns=["row", "similarity"]), ""
     if among is not None:
         near = model.kernel(X, among)
         places = among.index if isinstance(among, pd.DataFrame) else np.arange(near.shape[1])
@@ -388,7 +393,7 @@ def _neighbours(
         places, note = np.arange(len(held.rows)), f"rows that the model holds; {NO_PLACES}"
         if reference is not None and reference.places is not None:
             places, targets = reference.places, model.as_targets(reference.targets)
-            note = "training rows"
+            note = ALL_ROWS
             if not reference.are_all:
                 note = f"landmarks: {len(places):,} of the training rows, which the model holds"
     k = min(k, near.shape[1])
