@@ -216,12 +216,14 @@ def test_a_class_can_be_chosen_for_all_rows_or_for_each(fitted):
 
 def test_the_nearest_rows_are_those_of_the_learnt_kernel(fitted):
     X, y, number = messy()
-    for kind, targets in (("kernels", y), ("numbers", number)):
+    kinds = {"kernels": y, "numbers": number, "numbers by networks": number}
+    for kind, targets in kinds.items():
         shuffled = X.set_axis(np.arange(1000, 1120))
         found = fitted[kind].explain(shuffled[:5], neighbours=4)
         near = found.neighbours
         assert near.index.tolist() == np.repeat(shuffled.index[:5], 4).tolist()
-        kernel = fitted[kind].kernel(X[:5], X)
+        model = fitted[kind].model_  # networks of numbers hold rows that tell residuals
+        kernel = model.held.kernel(model.inputs(X[:5]), model.inputs(X))
         for i in range(5):
             of_row = near.loc[1000 + i]
             assert of_row["row"].iloc[0] == i

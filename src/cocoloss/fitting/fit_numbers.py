@@ -4,6 +4,7 @@ table ->  rows ``read_number_rows``  ->  a problem, and its solution in kernels/
 ->  and by networks, in number_networks.py  ->  FittedRegression
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,12 +114,10 @@ def fit_numbers(
             held = machine.rows if machine and estimator.landmarks == "kmeans" else None
             readout = problem.readout(solved.kernel, solved.honest, solved.known, seed, held)
         encoder = getattr(rows.preprocessor, "encoder_", rows.preprocessor)
-        reference = None
-        if machine is not None and held is None:
-            reference = Reference.of_held(machine.rows, rows.inputs, rows.positions, rows.y)
-        model = FittedRegression(
-            encoder, solved.networks, solved.mixing, readout, rows.one_column, reference
-        )
+        model = FittedRegression(encoder, solved.networks, solved.mixing, readout, rows.one_column)
+        if held is None:  # else they are means of rows
+            known = rows.inputs, rows.positions, rows.y
+            model = replace(model, reference=Reference.of_held(model.held.rows, *known))
         masses = rows.weights.sum(keepdims=True)
         history = History(solved.loss_curves, solved.best_epochs, seed, masses)
         loo = _left_out(rows, problem.numbers(readout, solved.honest), model)

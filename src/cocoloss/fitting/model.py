@@ -396,13 +396,14 @@ def encoder_and_networks_of(state: Mapping[str, Any]) -> tuple[Any, Any]:
     return encoder, networks
 
 
-def reference_of(state: Mapping[str, Any], networks: Any) -> Reference | None:
+def reference_of(
+    state: Mapping[str, Any], n_inputs: int, held: KernelMachine | None
+) -> Reference | None:
     """Return what a state says to explanations; earlier files say nothing."""
     if "reference" not in state:
         return None
-    machine = machine_in(networks)
-    n_held = 0 if machine is None else len(machine.rows)
-    return Reference.from_state(state["reference"], networks.n_inputs, n_held)
+    n_held = 0 if held is None else len(held.rows)
+    return Reference.from_state(state["reference"], n_inputs, n_held)
 
 
 @dataclass(frozen=True, eq=False)
@@ -597,7 +598,7 @@ class FittedModel(EmbeddingModel):
         width = networks.n_outputs if reads_outputs else networks.width
         fits = all((head.n_features, head.n_classes) == (width, C) for head in heads)
         require(fits, "a head does not fit the embedding, or knows other classes than the model")
-        reference = reference_of(state, networks)
+        reference = reference_of(state, networks.n_inputs, machine_in(networks))
         if reference is not None and reference.targets is not None:
             codes = state_array(state["reference"], "targets", np.signedinteger, (None,))
             known = ((codes >= 0) & (codes < C)).all()

@@ -26,6 +26,7 @@ from cocoloss.fitting.model import (
     EmbeddingModel,
     Networks,
     encoder_and_networks_of,
+    machine_in,
     reference_of,
 )
 from cocoloss.kernels.intervals import NumberReadout
@@ -49,7 +50,7 @@ class FittedRegression(EmbeddingModel):
     one_column : bool
         Whether the target was a column, so that predictions are one, too, rather than a table.
     reference : Reference, optional
-        What explanations know of the rows that its kernels hold.
+        What explanations know of the rows that its kernels hold, or those of its readout.
     """
 
     encoder: Any
@@ -181,7 +182,8 @@ class FittedRegression(EmbeddingModel):
         require(fits, "its intervals are of other columns than its predictions")
         one_column = state_part(state, "one_column", bool)
         require(t == 1 or not one_column, "it has several numbers where one is said to be")
-        reference = reference_of(state, networks)
+        held = machine_in(networks) or readout.spread.machine
+        reference = reference_of(state, networks.n_inputs, held)
         if reference is not None and reference.targets is not None:
             state_array(state["reference"], "targets", np.float64, (None, t))
         return cls(encoder, networks, mixing, readout, one_column, reference)

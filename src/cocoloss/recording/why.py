@@ -173,4 +173,6 @@ def _cell(value: Any) -> str:
         return "gap"
     if isinstance(value, bool | np.bool_ | str):
         return textwrap.shorten(str(value), LONGEST_CELL, placeholder=" …")
-    return amount(float(value)) if isinstance(value, int | float | np.number) else str(value)
+    if isinstance(value, int | float | np.number):
+        return amount(float(value))
+    return str(value).removesuffix(" 00:00:00")  # of dates
