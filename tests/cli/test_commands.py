@@ -99,12 +99,27 @@ def test_predict_gives_what_the_model_says(run, table, frame, model, tmp_path):
     assert lines == ["prediction", *found["prediction"]]
 
 
+def test_predict_says_which_columns_count(run, table, frame, model, tmp_path):
+    out = tmp_path / "p.csv"
+    run("predict", model, table, "--out", out, "--proba", "--explain", "2", "--keep", "id")
+    found = pd.read_csv(out)
+    added = ["column_1", "contribution_1", "column_2", "contribution_2"]
+    assert list(found)[-4:] == added
+    expected = cocoloss.load(model).explain(frame).top(2)
+    assert found["column_1"].tolist() == expected["column_1"].tolist()
+    np.testing.assert_allclose(found["contribution_1"], expected["contribution_1"], atol=1e-8)
+    assert found["column_1"].value_counts().idxmax() == "size"
+    all_of_them = run("predict", model, table, "--explain", "99").stdout.splitlines()[0]
+    n_columns = len(cocoloss.load(model).feature_names_in_)
+    assert all_of_them.count("contribution_") == n_columns
+
+
 def test_long_tables_are_answered_part_by_part(run, table, frame, model, tmp_path, monkeypatch):
     whole, parts = tmp_path / "whole.csv", tmp_path / "parts.csv"
-    run("predict", model, table, "--out", whole, "--proba")
+    run("predict", model, table, "--out", whole, "--proba", "--explain", 1)
     monkeypatch.setattr("cocoloss.cli.predict.CHUNK_NUMBERS", 1)
     monkeypatch.setattr("cocoloss.cli.predict.FEWEST_ROWS", 7)
-    run("predict", model, table, "--out", parts, "--proba")
+    run("predict", model, table, "--out", parts, "--proba", "--explain", 1)
     assert parts.read_text() == whole.read_text()
 
 

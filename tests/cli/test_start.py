@@ -61,7 +61,7 @@ def test_predicting_needs_neither_torch_nor_scikit_learn(frame, table, tmp_path)
         model.save(file)
         commands += [
             ["predict", file, table, "--out", tmp_path / "1.csv"],
-            ["predict", file, table, "--proba", "--outliers", "--keep", "id"],
+            ["predict", file, table, "--proba", "--outliers", "--explain", "2", "--keep", "id"],
             ["embed", file, table, "--keep", "id", "--out", tmp_path / "2.csv"],
         ]
     size = X["size"].fillna(0)
@@ -75,7 +75,8 @@ def test_predicting_needs_neither_torch_nor_scikit_learn(frame, table, tmp_path)
     assert modules_after(runs(*commands)) == "['pandas', 'numpy']"
     kernels = CoCoClassifier(solver="kernel", random_state=0).fit(X, y)
     kernels.save(tmp_path / "kernels.coco")
-    loaded = modules_after(runs(["predict", tmp_path / "kernels.coco", table, "--outliers"]))
+    asked = ["--outliers", "--explain", "2"]
+    loaded = modules_after(runs(["predict", tmp_path / "kernels.coco", table, *asked]))
     assert loaded in ("['pandas', 'numpy']", "['pandas', 'scipy', 'numpy']")  # an L1 kernel's
 
 

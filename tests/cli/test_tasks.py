@@ -1,5 +1,6 @@
 """Numbers and ordered levels on the command line: the same commands as for classes."""
 
+import io
 import json
 import re
 
@@ -98,6 +99,14 @@ def test_predictions_have_intervals_and_outliers(run, prices, file, tmp_path):
     assert list(pd.read_csv(file, sep=";")["number"]) == list(found["number"])
 
 
+def test_predictions_of_numbers_are_explained(run, prices, file):
+    lines = run("predict", prices[0], file, "--interval", "0.8", "--explain", "2").stdout
+    found = pd.read_csv(io.StringIO(lines))
+    expected = cocoloss.load(prices[0]).explain(pd.read_csv(file, sep=";", decimal=",")).top(2)
+    assert found["column_2"].tolist() == expected["column_2"].tolist()
+    np.testing.assert_allclose(found["contribution_2"], expected["contribution_2"], rtol=1e-6)
+
+
 def test_what_is_of_another_task_is_refused_in_one_line(refused, run, prices, model, table, file):
     line = refused("predict", prices[0], file, "--proba")
     assert "--proba is for classes, and" in line
@@ -105,6 +114,7 @@ def test_what_is_of_another_task_is_refused_in_one_line(refused, run, prices, mo
     assert "--interval is for numbers" in refused("predict", model, table, "--interval", "0.9")
     assert "--rule is for a model of levels" in refused("predict", model, table, "--rule", "mean")
     assert "1.5" in refused("predict", prices[0], file, "--interval", "1.5", code=2)
+    assert "--explain" in refused("predict", prices[0], file, "--explain", "0", code=2)
 
 
 @pytest.mark.parametrize("solver", ["network", "both"])

@@ -413,6 +413,7 @@ def test_every_number_says_whether_it_is_the_models_or_one_networks(shown, digit
         f"Learning {first}",
         f"Balanced accuracy {first}",
         f"Test rows {model}",
+        f"Why {model}",
         f"Rows of each class {model}",
         f"Angles between class means {first}",
     }
@@ -610,7 +611,8 @@ def test_a_page_without_a_movie_has_all_else(shown, blind):
     page = shown("blind")
     assert page.locator("#stage, #frame, #chart-angles, #chart-accuracy").count() == 0
     assert page.locator("table.confusion").count() == 2
-    assert page.locator("svg.chart").count() == 2  # of reliability
+    # Of reliability, and of rows that are explained.
+    assert page.locator("svg.chart").count() == 2 + len(blind.record.why.rows)
     assert page.locator(".ranking").count() >= 1
     assert page.locator("[data-swatch] svg").count() == 3
     titles = page.locator("h2").all_inner_texts()

@@ -72,8 +72,19 @@ job_options = options.packed(
     "are less far off.",
 )
 @click.option("--outliers", is_flag=True, help="Add how strange each row is: larger is stranger.")
+@click.option(
+    "--explain",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Add the K columns that count most in each row, and what they add to the prediction.",
+)
 def predict(
-    job: Job, proba: bool, interval: float | None, rule: str | None, outliers: bool
+    job: Job,
+    proba: bool,
+    interval: float | None,
+    rule: str | None,
+    outliers: bool,
+    explain: int | None,
 ) -> None:
     """Predict the class, the level or the number of each row of a table.
 
@@ -82,6 +93,7 @@ def predict(
     \b
     cocoloss predict churn.coco new.csv --out predictions.csv --proba
     cocoloss predict prices.coco new.csv --out predictions.csv --interval 0.9
+    cocoloss predict churn.coco new.csv --out predictions.csv --explain 3
     """
     needs = {"predict_proba": "--proba"} if proba else {}
     needs |= {"predict_interval": "--interval"} if interval is not None else {}
@@ -92,6 +104,8 @@ def predict(
     names = ["prediction", *(f"probability_{label}" for label in classes)]
     names += [] if interval is None else ["lower", "upper"]
     names += ["outlier_score"] if outliers else []
+    n_explained = min(explain or 0, len(loaded.column_names))
+    names += [f"{part}_{k + 1}" for k in range(n_explained) for part in ("column", "contribution")]
 
     def values(model: Any, X: "pd.DataFrame") -> list[Any]:
         if proba:
@@ -103,9 +117,18 @@ def predict(
             columns = [mean, *ends.T]
         else:
             columns = [predicted(model, X)]
-        return [*columns, model.outlier_score(X)] if outliers else columns
+        said = columns[0]
+        columns += [model.outlier_score(X)] if outliers else []
+        return [*columns, *_strongest(model, X, said, n_explained)] if explain else columns
 
     _write_rows(job, loaded, names, values)
+
+
+def _strongest(model: Any, X: "pd.DataFrame", predicted: Any, k: int) -> list[Any]:
+    """Return the columns that count most for what is predicted, and what each adds to it."""
+    of_classes = model.task == "classes"
+    strongest = model.explain(X, of=predicted if of_classes else None, neighbours=0).top(k)
+    return [part for _, part in (strongest.round(DIGITS) if of_classes else strongest).items()]
 
 
 def _by_rule(path: Path, rule: str | None) -> Callable[["Model", "pd.DataFrame"], Any]:

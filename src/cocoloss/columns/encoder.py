@@ -161,6 +161,22 @@ class TableEncoder:
         where = self.header.locate(table.header, self.kinds, self.reader)
         return self.scaler.box.distance(_read_quantities(table, where, self._quantities))
 
+    def cells_out_of_range(self, X: Any) -> dict[str, NDArray[np.float64]]:
+        """Return how far each cell is outside what was seen in fit, column by column, (n_rows,).
+
+        In units of about a standard deviation; a category that fit has not seen is infinitely far.
+        """
+        table = read_table(X, self.reader)
+        where = self.header.locate(table.header, self.kinds, self.reader)
+        outside = self.scaler.box.outside(_read_quantities(table, where, self._quantities))
+        found = dict(zip(self._quantities, outside.T, strict=True))
+        for name, one_hot in self.one_hots.items():
+            codes = one_hot.codes(table.column(where[name]), self.kinds[name])
+            # Rare categories are not remembered one by one, nor is the only one beside gaps.
+            vague = one_hot.has_infrequent or not one_hot.categories
+            found[name] = np.where((codes == UNSEEN) & (not vague), np.inf, 0.0)
+        return found
+
     def feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the result's columns, (width,)."""
         called = self.header.renamed(input_features)
@@ -345,6 +361,10 @@ class FloatEncoder:
     def out_of_range(self, X: Any) -> NDArray[np.float64]:
         """Return how far each row is outside what was seen in fit, (n_rows,)."""
         return self.box.distance(self.transform(X))
+
+    def cells_out_of_range(self, X: Any) -> dict[str, NDArray[np.float64]]:
+        """Return how far each cell is outside what was seen in fit, column by column, (n_rows,)."""
+        return dict(zip(self.column_names, self.box.outside(self.transform(X)).T, strict=True))
 
     def feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns, which are those of the table."""

@@ -4,12 +4,15 @@ It reads the fitted model, and knows neither classes nor numbers nor how anythin
 """
 
 import os
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
+
+if TYPE_CHECKING:
+    from cocoloss.fitting.explain import Explanation
 
 
 def part_of(whole: str, name: str) -> Any:
@@ -47,9 +50,51 @@ class TableEstimator(TransformerMixin, BaseEstimator):
         model = self._fitted_model()
         if model.machine is None:
             raise AttributeError(
-                "feature_importances_ is what kernels have learnt; fit with solver='kernel'"
+                "feature_importances_ is what kernels have learnt; fit with solver='kernel', or "
+                "ask explain(X).importances, which any model has"
             )
         return np.array(list(model.column_importances().values()))
+
+    def explain(
+        self, X: Any, *, of: Any = None, neighbours: int = 3, among: Any = None
+    ) -> "Explanation":
+        """Say why each row gets the prediction that it gets.
+
+        Contributions are Shapley values: they sum to the prediction less that of references, rows
+        that are made up of the values that training had, column by column. Up to 5 columns they
+        are exact, else from 6 to 24 orders of the columns and their reverses.
+
+        Parameters
+        ----------
+        X : table of n rows
+        of : optional
+            The class whose probability is explained, of all rows, or an array of one for each; the
+            most probable one of each row if None. Of several numbers the position of one.
+        neighbours : int, default=3
+            How many of the nearest training rows are looked for.
+        among : table, optional
+            Rows to look for them among; without it, those that the model holds. Networks hold none.
+
+        Returns
+        -------
+        Explanation
+            ``contributions`` of the columns of the table, ``base``, ``value``, ``out_of_range``,
+            ``neighbours``; ``top(k)`` are the strongest columns.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from cocoloss import CoCoClassifier
+        >>> X, y = load_wine(return_X_y=True, as_frame=True)
+        >>> explanation = CoCoClassifier(random_state=0).fit(X, y).explain(X[:2])
+        >>> explanation.contributions.shape, explanation.top(2).shape
+        ((2, 13), (2, 4))
+        >>> total = explanation.base + explanation.contributions.sum(axis=1)
+        >>> bool(np.allclose(total, explanation.value))
+        True
+        """
+        explanation: Explanation = self._fitted_model().explain(X, of, neighbours, among)
+        return explanation
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file such as ``model.coco``, whole or not at all.

@@ -29,6 +29,7 @@ from cocoloss.columns import make_preprocessor
 from cocoloss.columns.frames import check_is_table, is_polars
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.early_stopping import deal_held_out, split_held_out
+from cocoloss.fitting.explain import Reference, make_references
 from cocoloss.fitting.jobs import Design, Job, Trained, module_factory, trained_so_far
 from cocoloss.fitting.model import (
     ACTIVATIONS,
@@ -418,6 +419,7 @@ def finish_job(job: Job, trained: Trained, heads: list[Any] | None = None) -> Fi
     encoder = getattr(job.preprocessor, "encoder_", job.preprocessor)  # a user's own has none
     values = tuple(_fitted_value(head) for head in heads)
     model = FittedModel(job.classes, job.prior, encoder, networks, values, reads_outputs)
+    model = replace(model, reference=Reference(make_references(job.inputs, model.origins)))
     return Fitted(model, history, job.preprocessor, heads)
 
 

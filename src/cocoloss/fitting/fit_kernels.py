@@ -15,6 +15,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from cocoloss.fitting.early_stopping import split_held_out
+from cocoloss.fitting.explain import Reference
 from cocoloss.fitting.fit import (
     FEWEST_EPOCHS,
     Fitted,
@@ -58,6 +59,7 @@ class Solved(NamedTuple):
     design: Design | None  # of the networks that are to be trained, too
     seed: int
     pace: Pace
+    means: bool  # whether the rows of kernels are means of rows
 
 
 def fit_kernels(
@@ -88,6 +90,7 @@ def solve_kernels(
     points = target_points(estimator.similarity, len(rows.classes), q)
     # What two threads take where cores are busy nobody can foresee, so that no limit would be kept.
     threaded = n >= THREADED and pace.limit is None
+    means = estimator.landmarks == "kmeans"
     with threads_for(WORTH_A_THREAD if threaded else 0):
         found = fit_closed_form(
             rows.inputs,
@@ -97,19 +100,26 @@ def solve_kernels(
             points,
             rows.prior,
             seed,
-            means=estimator.landmarks == "kmeans",
+            means=means,
             pace=pace,
         )
-    return Solved(rows, found, design, seed, pace)
+    return Solved(rows, found, design, seed, pace, means)
 
 
 def finish_kernels(solved: Solved) -> Fitted:
     """Return the fitted model of kernels, after training networks if that was planned."""
-    rows, found, design, seed, pace = solved
+    rows, found, design, seed, pace = solved[:5]
     losses = [setting.loss for setting in found.recipe.members]
     history = History([losses], np.zeros(1, np.int64), seed, rows.masses)
     encoder = getattr(rows.preprocessor, "encoder_", rows.preprocessor)  # a user's own has none
-    model = FittedModel(rows.classes, rows.prior, encoder, found.machine, (found.readout,))
+    reference = None
+    if not solved.means:
+        held = found.machine.rows
+        reference = Reference.of_held(held, rows.inputs, rows.positions, rows.labels)
+    heads = (found.readout,)
+    model = FittedModel(
+        rows.classes, rows.prior, encoder, found.machine, heads, reference=reference
+    )
     honest = found.readout.predict_proba(found.honest)
     right = honest.argmax(axis=1) == rows.labels
     accuracy = float(np.average(right, weights=rows.weights))

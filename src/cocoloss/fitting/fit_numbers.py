@@ -4,6 +4,7 @@ table ->  rows ``read_number_rows``  ->  a problem, and its solution in kernels/
 ->  and by networks, in number_networks.py  ->  FittedRegression
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.utils.validation import _num_samples
 from torch import Tensor
 
 from cocoloss._checks import check_integer, check_option
+from cocoloss.fitting.explain import Reference
 from cocoloss.fitting.fit import (
     FEWEST_EPOCHS,
     LANDMARKS,
@@ -113,6 +115,9 @@ def fit_numbers(
             readout = problem.readout(solved.kernel, solved.honest, solved.known, seed, held)
         encoder = getattr(rows.preprocessor, "encoder_", rows.preprocessor)
         model = FittedRegression(encoder, solved.networks, solved.mixing, readout, rows.one_column)
+        if held is None:  # else they are means of rows
+            known = rows.inputs, rows.positions, rows.y
+            model = replace(model, reference=Reference.of_held(model.held.rows, *known))
         masses = rows.weights.sum(keepdims=True)
         history = History(solved.loss_curves, solved.best_epochs, seed, masses)
         loo = _left_out(rows, problem.numbers(readout, solved.honest), model)

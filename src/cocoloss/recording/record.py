@@ -22,6 +22,7 @@ from cocoloss.columns.column_kinds import ColumnKind
 from cocoloss.columns.encoder import FloatEncoder, TableEncoder
 from cocoloss.json_text import json_value
 from cocoloss.kernels.search import Setting
+from cocoloss.recording.why import Why
 
 DIGITS = 6  # significant ones in to_dict
 LARGE = ("embeddings", "class_means", "labels", "predicted", "is_test")  # not in to_dict
@@ -171,6 +172,8 @@ class RunRecord:
         On all training rows, by fits of the kernels without them; None if there were none.
     ridge_path : RidgePathRecord or None
         Of kernels.
+    why : Why or None
+        What columns add to predictions of test rows; None if heads only vote.
     """
 
     model: str
@@ -220,6 +223,7 @@ class RunRecord:
     importances: dict[str, float] = field(default_factory=dict)
     left_out: Outcome | None = None
     ridge_path: RidgePathRecord | None = None
+    why: Why | None = None
 
     @property
     def n_snapshots(self) -> int:
@@ -291,8 +295,8 @@ class NumbersRecord:
     Attributes
     ----------
     model, data_name, arguments, changed, versions, column_kinds, column_notes, dropped_columns
-        As in :class:`RunRecord`; so are the numbers of rows, columns and kernels, gaps and
-        importances.
+        As in :class:`RunRecord`; so are the numbers of rows, columns and kernels, gaps,
+        importances, and why.
     test : NumberOutcome
         Of rows that were kept apart.
     left_out : NumberOutcome
@@ -347,6 +351,7 @@ class NumbersRecord:
     column_gaps: dict[str, int] = field(default_factory=dict)
     n_left_out: int = 0
     importances: dict[str, float] = field(default_factory=dict)
+    why: Why | None = None
 
     member, n_networks = "kernel", 0
 

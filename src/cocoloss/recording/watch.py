@@ -47,6 +47,7 @@ from cocoloss.recording.record import (
     columns_of,
     versions,
 )
+from cocoloss.recording.why import Why, index_of, why_of_classes
 
 if TYPE_CHECKING:
     from cocoloss.training import Callback, Epoch
@@ -161,6 +162,7 @@ def record_fit(
             test_counts=np.bincount(labels[test], minlength=len(classes)),
             **seen,
             **_results(estimator, rows, len(seen["labels"])),
+            why=_why(estimator, rows, names),
         )
 
 
@@ -340,6 +342,14 @@ def _results(estimator: Any, rows: _Rows, n_shown: int) -> dict[str, Any]:
         "left_out": left_out,
         **vars(tested),
     }
+
+
+def _why(estimator: Any, rows: _Rows, names: Sequence[str]) -> Why | None:
+    """Return why test rows get the predictions that they get."""
+    trained = index_of(rows.X)[rows.train]
+    with threadpool_limits(1, user_api="blas"):
+        labels = rows.labels[rows.shown]
+        return why_of_classes(estimator.model_, rows.take(rows.shown), labels, names, trained)
 
 
 def about(estimator: Any, X: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from cocoloss.kernels.numbers import SolvedNumbers
 from cocoloss.recording.measure import ROUNDING, metrics_by_round
 from cocoloss.recording.record import Covered, NumberOutcome, NumbersRecord
 from cocoloss.recording.watch import about
+from cocoloss.recording.why import index_of, why_of_numbers
 
 ASKED = (0.5, 0.8, 0.9, 0.95)  # shares of the truth that intervals are to hold
 SHOWN = 0.9  # the one that is drawn
@@ -98,6 +99,9 @@ def record_numbers(
         found = fit_numbers(estimator, _safe_indexing(X, train), numbers[train])
         seconds = time.perf_counter() - started
         model = estimator.model_
+        X_test = _safe_indexing(X, test)
+        tested = _tested(estimator, X_test, numbers[test], numbers[train].mean())
+        widths, trained = tested["upper"] - tested["lower"], index_of(X)[train]
         return NumbersRecord(
             model=type(estimator).__name__,
             data_name=str(data_name),
@@ -111,7 +115,8 @@ def record_numbers(
             left_out=_outcome(numbers[train], estimator.loo_prediction_),
             power=float(model.readout.response.powers[0]),
             **_of_kernels(found, model, len(train)),
-            **_tested(estimator, _safe_indexing(X, test), numbers[test], numbers[train].mean()),
+            why=why_of_numbers(model, X_test, numbers[test], widths, trained),
+            **tested,
             **about(estimator, X),
         )
 

@@ -24,11 +24,18 @@ from cocoloss.report.document import visible
 from cocoloss.report.markup import render
 from cocoloss.report.numbers_report import numbers_report
 from cocoloss.report.projection import Projection, project
-from cocoloss.report.run_parts import STYLES, arguments_of, columns_of, kernels_of
+from cocoloss.report.run_parts import (
+    STYLES,
+    arguments_of,
+    columns_of,
+    drawn_why,
+    kernels_of,
+    why_of,
+)
 
 SCRIPTS = (
     *("draw.js", "curves.js", "embedding.js", "reliability.js", "angles.js", "confusion.js"),
-    "run.js",
+    *("run.js", "why.js"),
 )
 BY_HEART = 0.1  # a gap between training and test rows that deserves a word
 FEW_TEST_ROWS = 5  # of a class: fewer say little about it
@@ -93,12 +100,14 @@ def run_report(record: RunRecord) -> str:
             view = project(record)
     on = f" on {record.data_name}" if record.data_name else ""
     together, alone = _whose(record)
+    why = why_of(record)
     return render(
         "run.html",
         title=f"{record.model}{on}",
         styles=STYLES,
         scripts=SCRIPTS,
-        data=script_data(record, view),
+        data=script_data(record, view) | drawn_why(why),
+        why=why,
         record=record,
         view=view,
         together=together and {"kind": "together", "text": together},
