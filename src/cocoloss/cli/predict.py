@@ -236,12 +236,13 @@ def _as_in_training(table: "TableFile", encoder: Any) -> tuple["TableFile", Any,
     decimal mark; last are columns of numbers in which the encoder may find text, as it did in
     training. Not where it would read another decimal mark than that of the file's numbers.
     """
-    from cocoloss.columns.column_kinds import CATEGORY, NUMBER  # noqa: PLC0415
+    from cocoloss.columns.column_kinds import CATEGORY, NUMBER, TEXT  # noqa: PLC0415
     from cocoloss.columns.encoder import TableEncoder  # noqa: PLC0415
     from cocoloss.number_text import WITH_COMMA  # noqa: PLC0415
 
     by_name = encoder.header.named
-    text = [name for name, kind in encoder.kinds.items() if kind == CATEGORY] if by_name else []
+    as_text = (CATEGORY, TEXT) if by_name else ()
+    text = [name for name, kind in encoder.kinds.items() if kind in as_text]
     table = table.with_options(text=text)
     if not isinstance(encoder, TableEncoder):
         return table, encoder, []

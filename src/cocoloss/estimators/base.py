@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 
@@ -127,5 +128,7 @@ class TableEstimator(TransformerMixin, BaseEstimator):
         automatic = isinstance(self.preprocess, str)
         tags.input_tags.allow_nan = automatic
         tags.input_tags.categorical = automatic
+        own = self.preprocess is not None and not automatic  # a transformer says what it takes
+        tags.input_tags.sparse = get_tags(self.preprocess).input_tags.sparse if own else True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
