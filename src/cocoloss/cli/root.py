@@ -20,6 +20,7 @@ from cocoloss.exceptions import CoCoError
 
 # name -> (module, what it does); the names of the functions are those of the commands
 COMMANDS = {
+    "describe": ("cocoloss.cli.describe", "Show how the columns of a table will be read."),
     "fit": ("cocoloss.cli.fit", "Learn a model from a table and save it."),
     "predict": ("cocoloss.cli.predict", "Predict the class, level or number of each row."),
     "embed": ("cocoloss.cli.predict", "Write the embedding of each row of a table."),
@@ -130,7 +131,8 @@ def _end(message: str, code: int, label: str = "error: ") -> NoReturn:
 def main(ctx: click.Context) -> None:
     """Learn classes, ordered levels or numbers from a table, and predict them.
 
-    Tables are CSV, TSV, Parquet or ARFF files, also gzipped; separator and encoding are found.
+    Tables are CSV, TSV, Parquet, ARFF or Excel files, also gzipped, or - for standard input;
+    separator and encoding are found.
 
     \b
     cocoloss fit customers.csv --target churned --out churn.coco

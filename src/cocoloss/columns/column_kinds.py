@@ -71,7 +71,8 @@ NUMBERS_MIN_COUNT = 20
 TEXT_MIN_DISTINCT = 20
 TEXT_MIN_DISTINCT_SHARE = 0.9
 TEXT_MIN_LENGTH = 5
-# Text that is read: values of several words on average, of which at least so many differ.
+# Text that is read: at least this share of the cells differ, this share of the values by their
+# words, and they have so many on average.
 PROSE_MIN_WORDS = 2.0
 PROSE_MIN_DISTINCT_SHARE = 0.5
 _WORD = re.compile(r"[^\W\d_]{2,}")  # two letters at least
@@ -386,7 +387,7 @@ def _is_free_text(column: Distinct, max_categories: int) -> bool:
 
 
 def _is_prose(column: Distinct, max_categories: int) -> bool:
-    """Say whether values are worth reading: many, mostly different, of several words."""
+    """Say whether values are worth reading: many, mostly different, of several different words."""
     n_distinct = len(column.values)
     if n_distinct <= TEXT_MIN_DISTINCT:
         return False
@@ -394,8 +395,10 @@ def _is_prose(column: Distinct, max_categories: int) -> bool:
     many = n_distinct > max_categories or share >= TEXT_MIN_DISTINCT_SHARE
     if not many or share < PROSE_MIN_DISTINCT_SHARE:
         return False
-    words = [len(_WORD.findall(value)) for value in column.values if isinstance(value, str)]
-    return len(words) == n_distinct and float(np.mean(words)) >= PROSE_MIN_WORDS
+    words = [(*_WORD.findall(value),) for value in column.values if isinstance(value, str)]
+    if len({*words}) < PROSE_MIN_DISTINCT_SHARE * n_distinct:  # "row no. 1", "row no. 2", ...
+        return False
+    return float(np.mean([len(each) for each in words])) >= PROSE_MIN_WORDS
 
 
 def _listed_categories(features: Any, table: Table) -> set[str]:

@@ -167,9 +167,18 @@ class TableEncoder:
 
     def out_of_range(self, X: Any) -> NDArray[np.float64]:
         """Return how far the quantities of each row are outside what was seen in fit, (n_rows,)."""
+        return self.scaler.box.distance(self.read_quantities(X))
+
+    @property
+    def quantity_names(self) -> list[str]:
+        """The columns of numbers, dates and durations, in the order of ``scaler``."""
+        return list(self._quantities)
+
+    def read_quantities(self, X: Any) -> NDArray[Any]:
+        """Return those columns of a table as numbers, NaN in gaps, (n_rows, n_quantities)."""
         table = read_table(X, self.reader)
         where = self.header.locate(table.header, self.kinds, self.reader)
-        return self.scaler.box.distance(_read_quantities(table, where, self._quantities))
+        return _read_quantities(table, where, self._quantities)
 
     def feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the result's columns, (width,)."""

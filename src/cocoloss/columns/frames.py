@@ -282,7 +282,7 @@ def check_is_table(X: Any, reader: str) -> None:
 
     The messages speak of ``reader``.
     """
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not is_sparse(X):  # which may be a dictionary of keys
         raise CoCoError("X is a dict; pass pandas.DataFrame(X)")
     if is_polars(X) and hasattr(X, "collect"):
         raise CoCoError("X is a lazy polars frame; pass X.collect()")

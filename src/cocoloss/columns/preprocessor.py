@@ -127,10 +127,11 @@ class TablePreprocessor(_EncoderTransformer):
 
     Columns that are constant, empty or equal to an earlier one of their kind are dropped silently.
     Other text is free text if more than ``max_categories`` values differ, or nine tenths of more
-    than 20, at least half of the cells differ, and a value has two words on average; a warning
-    names such columns. Identifiers, where nearly every value differs and has fewer words, are
-    dropped with a warning. Neither is so if listed or of categorical dtype. A warning also names
-    columns that are taken as categories although most values are numbers, or look like dates.
+    than 20, at least half of the cells differ, half of the values do so by their words, and they
+    have two words on average; a warning names such columns. Identifiers, other text of which nearly
+    every value differs, are dropped with a warning. Neither is so if listed or of categorical
+    dtype. A warning also names columns that are taken as categories although most values are
+    numbers, or look like dates.
 
     Parameters
     ----------
