@@ -6,6 +6,7 @@ help is there at once.
 
 import importlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -31,6 +32,7 @@ COMMANDS = {
     "bench": ("cocoloss.cli.bench", "Many models on many tables, resumable."),
     "demo": ("cocoloss.cli.evaluate", "Compare models on two data sets and write a report."),
 }
+STANDARD_INPUT = re.compile(r"\S*cocoloss-\w+.standard input")  # where options.TablePath keeps it
 TRACEBACK = "COCOLOSS_TRACEBACK"
 # A group without a command, whose message is its help; click 8.1 prints that by itself.
 NO_COMMAND: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
@@ -116,7 +118,7 @@ def _stopped_by_sigterm(killed: list[int]) -> Iterator[None]:
 
 
 def _end(message: str, code: int, label: str = "error: ") -> NoReturn:
-    line = " ".join(message.split())
+    line = STANDARD_INPUT.sub("standard input", " ".join(message.split()))
     click.echo(click.style(label, fg="red", bold=True) + line, err=True)
     sys.exit(code)
 

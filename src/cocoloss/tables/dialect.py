@@ -297,7 +297,7 @@ def find_dialect(
     has_header = check_header(path, header, rows[0].cells)
     if titles:
         warnings.warn(
-            f"{Path(str(path)).name}: {counted(n_titles, 'line')} above the header passed over, "
+            f"{Path(str(path)).name}: passed over {counted(n_titles, 'row')} above the header, "
             f"{titles[0].cells[0].strip()!r}; the names are in line {rows[0].line}",
             stacklevel=4,
         )

@@ -6,8 +6,10 @@ of that is said. openpyxl is an extra; without it there is one line that says ho
 
 import datetime as dt
 import os
+import struct
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -17,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cocoloss._checks import counted, did_you_mean, listed
+from cocoloss._checks import counted, did_you_mean, listed, require
 from cocoloss.exceptions import CoCoError
 from cocoloss.number_text import without_point
 from cocoloss.tables.dialect import check_distinct, check_header, n_title_rows
@@ -29,6 +31,11 @@ MOST_CELLS = 2**26  # that a sheet may span
 LOOKED_AT = 100  # rows, to find the header
 HEAD_BYTES = 2**12  # of a part, in which a declaration of entities would stand
 ERRORS = frozenset({"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!", "#SPILL!"})
+# How zipfile fails, beside its own exception.
+ZIP_FAILURES = (
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+    *(OSError, EOFError, ValueError, RuntimeError, IndexError, OverflowError),
+)
 Row = Sequence[Any]  # its cells
 
 
@@ -37,7 +44,7 @@ def is_workbook(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return WORKBOOK in archive.namelist()
-    except (OSError, zipfile.BadZipFile):
+    except ZIP_FAILURES:
         return False
 
 
@@ -81,20 +88,26 @@ def _read_sheet(
     """
     has_formulas = _check_archive(path)
     with _opened(path, data_only=True) as workbook:
-        name = _chosen(path, workbook, sheet)
+        name, others = _chosen(path, workbook, sheet)
         rows = _rows_of(path, workbook[name])
+    if others:
+        warnings.warn(
+            f"{path.name}: read the sheet {name!r}; there are also {listed(others)}. Name another "
+            f"one by sheet=... (--sheet NAME)",
+            stacklevel=5,
+        )
     filled = [any(cell is not None for cell in row) for row in rows]
     if not any(filled):
         raise CoCoError(f"{path}: the sheet {name!r} is empty; there is no table in it")
     top = filled.index(True)
     titles = 0 if header is False else n_title_rows(rows[top : top + LOOKED_AT], _is_filled)
     top += titles
-    if titles or top:
-        what = counted(titles, "line") if titles else counted(top, "empty row")
+    if top:
         first = next((str(c) for row in rows[:top] for c in row if c is not None), "")
+        what = f", {first!r}" if first else ", which are empty"
         warnings.warn(
-            f"{path.name}: {what} above the header passed over{f', {first!r}' if first else ''}; "
-            f"the names are in row {top + 1}",
+            f"{path.name}: passed over {counted(top, 'row')} above the header{what}; the names are "
+            f"in row {top + 1}",
             stacklevel=5,
         )
     names_of = [_name(cell) for cell in rows[top]]
@@ -120,14 +133,14 @@ def _read_sheet(
     return frame
 
 
-def _chosen(path: Path, workbook: Any, sheet: str | int | None) -> str:
-    """Return the name of the sheet to read: the one asked for, or the first that holds a table."""
+def _chosen(path: Path, workbook: Any, sheet: str | int | None) -> tuple[str, list[str]]:
+    """Return the sheet to read, and the others if nobody chose: the first that holds a table."""
     names = [each.title for each in workbook.worksheets]
     if sheet is not None:
         if str(sheet) in names:
-            return str(sheet)
+            return str(sheet), []
         if str(sheet).isdecimal() and 0 < int(sheet) <= len(names):
-            return str(names[int(sheet) - 1])
+            return str(names[int(sheet) - 1]), []
         raise CoCoError(
             f"{path} has no sheet {sheet!r}{did_you_mean(str(sheet), names)}; it has "
             f"{listed(names)}, which can be named by their numbers from 1 as well"
@@ -135,15 +148,8 @@ def _chosen(path: Path, workbook: Any, sheet: str | int | None) -> str:
     seen = [each.title for each in workbook.worksheets if each.sheet_state == "visible"] or names
     if not seen:
         raise CoCoError(f"{path} has no sheet with cells")
-    first = next((n for n in seen if _has_rows(workbook[n])), seen[0])
-    others = [name for name in names if name != first]
-    if others:
-        warnings.warn(
-            f"{path.name}: read the sheet {first!r}; there are also {listed(others)}. Name another "
-            f"one by sheet=... (--sheet NAME)",
-            stacklevel=6,
-        )
-    return str(first)
+    first = next((name for name in seen if _has_rows(workbook[name])), seen[0])
+    return str(first), [name for name in names if name != first]
 
 
 def _has_rows(sheet: Any) -> bool:
@@ -247,26 +253,26 @@ def _check_archive(path: Path) -> bool:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
             unpacked = sum(entry.file_size for entry in entries)
-            if unpacked > MOST_UNPACKED:
-                raise CoCoError(
-                    f"{path} unpacks to {unpacked / 2**20:,.0f} MB, and {MOST_UNPACKED >> 20:,} MB "
-                    f"are the limit; save it as CSV or Parquet"
-                )
+            require(
+                unpacked <= MOST_UNPACKED,
+                f"{path} unpacks to {unpacked / 2**20:,.0f} MB, and {MOST_UNPACKED >> 20:,} MB are "
+                f"the limit; save it as CSV or Parquet",
+            )
             has_formulas = False
             for entry in entries:
                 if not entry.filename.endswith((".xml", ".rels")):
                     continue
                 with archive.open(entry) as part:
                     head = part.read(HEAD_BYTES)
-                    if b"<!DOCTYPE" in head or b"<!ENTITY" in head:
-                        raise CoCoError(f"{path} declares entities, as no workbook does; refused")
+                    plain = b"<!DOCTYPE" not in head and b"<!ENTITY" not in head
+                    require(plain, f"{path} declares entities, as no workbook does; refused")
                     if entry.filename.startswith("xl/worksheets/"):
                         while head and not has_formulas:
                             has_formulas = b"<f>" in head or b"<f " in head
                             head = part.read(2**20)
-    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError) as error:
-        if isinstance(error, CoCoError):
-            raise
+    except CoCoError:
+        raise
+    except ZIP_FAILURES as error:
         raise _damaged(path, error) from error
     return has_formulas
 
@@ -280,13 +286,12 @@ def _opened(path: Path, *, data_only: bool) -> Iterator[Any]:
             f"{path}: Excel needs openpyxl; run pip install 'cocoloss[excel]'"
         ) from None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of styles and pictures that are not kept
-            workbook = openpyxl.load_workbook(path, read_only=True, data_only=data_only)
-        try:
+        with path.open("rb") as file, warnings.catch_warnings():
+            # Of styles and pictures that are not kept; ours come when the file is closed.
+            warnings.simplefilter("ignore")
+            # By its content: openpyxl would refuse a file that is called otherwise.
+            workbook = openpyxl.load_workbook(file, read_only=True, data_only=data_only)
             yield workbook
-        finally:
-            workbook.close()
     except CoCoError:
         raise
     except Exception as error:  # whatever XML of a stranger makes openpyxl do
