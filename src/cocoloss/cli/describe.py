@@ -27,6 +27,7 @@ class ColumnFacts:
 
     column: str
     kind: str  # as which it is read; "" if it is left out
+    form: str  # how its numbers or dates are written, where that is not the plain way
     values: str  # a range, or the most frequent ones
     gaps: int
     distinct: int
@@ -76,8 +77,10 @@ def _facts(table: TrainingTable, source: TrainingFile) -> dict[str, Any]:
     dropped = encoder.dropped_columns.items()
     remarks |= {name: why.partition(", such as ")[0] for name, why in dropped}  # shown as values
     columns = _columns(table, encoder, alone, remarks)
-    columns += [ColumnFacts(name, "", "", 0, 0, None, why) for name, why in table.left_out.items()]
-    columns += [ColumnFacts(name, "", "", 0, 0, None, "--drop") for name in source.drop]
+    columns += [
+        ColumnFacts(name, "", "", "", 0, 0, None, why) for name, why in table.left_out.items()
+    ]
+    columns += [ColumnFacts(name, "", "", "", 0, 0, None, "--drop") for name in source.drop]
     return {
         "table": table.name,
         "rows": len(table.y),
@@ -127,6 +130,7 @@ def _columns(
             ColumnFacts(
                 name,
                 encoder.kinds.get(name, ""),
+                encoder.forms.get(name, ""),
                 _values(encoder, name, column.distinct),
                 n_gaps,
                 len(column.distinct.values),
@@ -232,7 +236,7 @@ def _print(facts: dict[str, Any], task: str) -> None:
     rows = [
         (
             column["column"],
-            column["kind"] or "left out",
+            f"{column['kind'] or 'left out'} {column['form']}".strip(),
             column["values"],
             column["remark"],
             f"{column['gaps']:,}" if column["gaps"] else "",

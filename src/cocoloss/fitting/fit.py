@@ -26,8 +26,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from cocoloss._checks import as_generator, check_integer, check_option, is_sparse
 from cocoloss.columns import make_preprocessor
-from cocoloss.columns.frames import as_dense, check_is_table, is_polars
-from cocoloss.columns.sparse import is_wide
+from cocoloss.columns.frames import check_is_table, is_polars
+from cocoloss.columns.sparse import rows_of
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.early_stopping import deal_held_out, split_held_out
 from cocoloss.fitting.jobs import Design, Job, Trained, module_factory, trained_so_far
@@ -255,7 +255,7 @@ def as_table(estimator: Any, X: Any) -> Any:
     reader = type(estimator).__name__
     if estimator.preprocess is None or is_auto(estimator.preprocess):
         check_is_table(X, reader)
-        X = as_dense(X) if is_sparse(X) and not is_wide(X) else X
+        X = rows_of(X) if is_sparse(X) else X
     if is_sparse(X):
         return X.tocsr()
     if hasattr(X, "iloc") or is_polars(X):
