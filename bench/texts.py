@@ -11,6 +11,8 @@ import random
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -39,22 +41,16 @@ def corpora() -> dict[str, list[tuple[str, str]]]:
     docs: dict[str, str] = {}
     errors: dict[str, str] = {}
     for package in PACKAGES:
-        spec = find_spec(package)
-        assert spec is not None
-        assert spec.origin is not None
-        for path in sorted(Path(spec.origin).parent.rglob("*.py")):
-            if "test" in path.parts[-2] or path.stem.startswith("test"):
-                continue
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                    said = (ast.get_docstring(node) or "").split("\n\n")[0]
-                    if len(said.split()) >= 4:
-                        docs.setdefault(" ".join(said.split())[:300], package)
-                elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-                    kind = getattr(node.exc.func, "id", "")
-                    said = _literal(node.exc.args[0]) if node.exc.args else ""
-                    if len(said.split()) >= 2:
-                        errors.setdefault(said[:300], kind)
+        for node in _nodes(package):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                said = (ast.get_docstring(node) or "").split("\n\n")[0]
+                if len(said.split()) >= 4:
+                    docs.setdefault(" ".join(said.split())[:300], package)
+            elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                kind = getattr(node.exc.func, "id", "")
+                said = _literal(node.exc.args[0]) if node.exc.args else ""
+                if len(said.split()) >= 2:
+                    errors.setdefault(said[:300], kind)
     common = {kind for kind, _ in Counter(errors.values()).most_common(5)}
     kept = {said: kind for said, kind in errors.items() if kind in common}
     found = {}
@@ -62,6 +58,17 @@ def corpora() -> dict[str, list[tuple[str, str]]]:
         found[name] = sorted(pairs.items())
         random.Random(0).shuffle(found[name])  # noqa: S311 - no secret
     return found
+
+
+def _nodes(package: str) -> Iterator[ast.AST]:
+    """Give all of the code of a package but its tests."""
+    spec = find_spec(package)
+    assert spec is not None
+    assert spec.origin is not None
+    for path in sorted(Path(spec.origin).parent.rglob("*.py")):
+        if "test" not in path.parts[-2] and not path.stem.startswith("test"):
+            with suppress(SyntaxError):  # of a later Python
+                yield from ast.walk(ast.parse(path.read_text(encoding="utf-8")))
 
 
 def _literal(node: ast.expr) -> str:

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
-from textwrap import shorten
 from typing import Any, Self
 
 import numpy as np
@@ -249,7 +248,8 @@ def _as_text(column: Distinct, found: ColumnKind, options: ColumnOptions) -> Col
     """Say whether what would be a category is text, to be read or to be left out."""
     first = column.values[0]
     if not found.about and _is_prose(column, options.max_categories):
-        return ColumnKind(TEXT, about=PROSE, remark=f"such as {shorten(str(first), 60)!r}")
+        # The same words for every fold, so that it is told once.
+        return ColumnKind(TEXT, about=PROSE, remark="values of several words")
     if not _is_free_text(column, options.max_categories):
         return found
     more = f"and {found.remark}" if found.remark else f"such as {first!r}"
@@ -282,7 +282,7 @@ def settle_kinds(X: Any, preprocessor: Any = None) -> Any:
     look otherwise: of ten identifiers one cannot say that all differ, and the one cell with a
     decimal comma is in one part only. So whoever learns from parts, as cross-validation does,
     calls this before; neither classes nor numbers decide it. Columns that are left out as text are
-    left out here, with the same warnings.
+    left out here, with the same warnings; free text stays text.
 
     Parameters
     ----------
