@@ -291,7 +291,7 @@ def find_dialect(
     if not rows:
         raise CoCoError(f"{path} has no complete row in its first {len(sample.text)} characters")
     n_titles = 0
-    if header is not False and separator != WHITESPACE:
+    if header == "auto" and separator != WHITESPACE:
         n_titles = n_title_rows([row.cells for row in rows[:ENOUGH_ROWS]], str.strip)
     titles, rows = rows[:n_titles], rows[n_titles:]
     has_header = check_header(path, header, rows[0].cells)

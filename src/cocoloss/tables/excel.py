@@ -100,8 +100,8 @@ def _read_sheet(
     if not any(filled):
         raise CoCoError(f"{path}: the sheet {name!r} is empty; there is no table in it")
     top = filled.index(True)
-    titles = 0 if header is False else n_title_rows(rows[top : top + LOOKED_AT], _is_filled)
-    top += titles
+    if header == "auto":
+        top += n_title_rows(rows[top : top + LOOKED_AT], _is_filled)
     if top:
         first = next((str(c) for row in rows[:top] for c in row if c is not None), "")
         what = f", {first!r}" if first else ", which are empty"

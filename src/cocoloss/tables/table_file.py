@@ -138,9 +138,9 @@ def open_table(
         Of a text file. By default UTF-8, with or without a byte order mark, UTF-16 with one, and
         else Windows-1252, which reads latin-1 too.
     header : "auto" or bool
-        Whether the first row of a delimited file holds the names. "auto" takes them for names
-        and refuses a first row that looks like data. Without a header, columns are called
-        ``column_1``, ``column_2`` and so on.
+        Whether the first row of a delimited file holds the names. "auto" takes them for names,
+        passes over titles above them with a warning, and refuses a first row that looks like data.
+        Without a header, columns are called ``column_1``, ``column_2`` and so on.
     decimal : {".", ","}, optional
         Decimal mark of a delimited file. By default a comma only where a whole column is of
         numbers so written, and no column is of numbers with a decimal point. Among decimal commas,
