@@ -80,6 +80,21 @@ def test_predicting_needs_neither_torch_nor_scikit_learn(frame, table, tmp_path)
     assert loaded in ("['pandas', 'numpy']", "['pandas', 'scipy', 'numpy']")  # an L1 kernel's
 
 
+@pytest.mark.filterwarnings("ignore::cocoloss.columns.column_kinds.ColumnsWarning")
+def test_predicting_from_text_needs_neither(frame, tmp_path):
+    words = frame["city"] + " is seen by " + frame["alive"] + " or " + frame["kind"]
+    texts = [f"{text} {'abcdefgh'[k % 8] * 3} {'ijklm'[k % 5] * 4}" for k, text in enumerate(words)]
+    X = pd.DataFrame({"note": texts, "size": frame["size"]})
+    model = CoCoClassifier(max_iter=1, n_members=1, random_state=0).fit(X, frame["kind"])
+    assert model.preprocessor_.kinds_ == {"note": "text", "size": "number"}
+    model.save(tmp_path / "m.coco")
+    X.to_csv(tmp_path / "t.csv", index=False)
+    command = ["predict", tmp_path / "m.coco", tmp_path / "t.csv", "--out", tmp_path / "p.csv"]
+    assert modules_after(runs(command)) == "['pandas', 'numpy']"
+    predicted = pd.read_csv(tmp_path / "p.csv")["prediction"]
+    assert predicted.tolist() == model.predict(X).tolist()
+
+
 @pytest.mark.parametrize("head", ["ridge", "svm"])
 def test_a_head_of_scikit_learns_predicts_as_well(frame, table, tmp_path, run, head):
     X, y = frame.drop(columns=["id", "kind"]), frame["kind"]

@@ -57,8 +57,7 @@ def fit(
     """
     import time  # noqa: PLC0415
 
-    tables = (".csv", ".tsv", ".gz", ".parquet", ".arff", ".txt")
-    options.check_out(out, source.files, never=tables)
+    options.check_out(out, source.files, never=(".gz", *options.TABLES))
     if tune and training.solver == "kernel":
         raise CoCoError("--tune is for networks; --solver kernel tries its settings by itself")
     soft = unlabelled == "soft"

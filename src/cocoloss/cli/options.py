@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
 MODEL_SUFFIX = ".coco"
-TABLES = (".csv", ".tsv", ".txt", ".parquet", ".arff")  # and .gz
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".arff", ".xlsx")  # and .gz
 LARGE_FILE = 256 * 2**20  # bytes, from which on a table is read in blocks
 BLOCK_ROWS = 50_000
 MODELS = {  # option -> class of cocoloss.estimators
@@ -59,10 +60,33 @@ def packed(
     return decorate
 
 
+class TablePath(click.Path):
+    """The path of a table; ``-`` is standard input, which is kept in a file while it is needed."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the path of what was given."""
+        if str(value) != "-" or ctx is None:
+            return super().convert(value, param, ctx)
+        import shutil  # noqa: PLC0415 - heavy
+        import tempfile  # noqa: PLC0415
+
+        if sys.stdin.isatty():
+            self.fail("- is standard input, but nothing comes: pipe a table into it", param, ctx)
+        folder = Path(ctx.with_resource(tempfile.TemporaryDirectory(prefix="cocoloss-")))
+        with (folder / "standard input").open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        return folder / "standard input"
+
+
 def _how_to_read(
-    separator: str | None, encoding: str | None, decimal: str | None, header: bool | None
+    separator: str | None,
+    encoding: str | None,
+    decimal: str | None,
+    header: bool | None,
+    sheet: str | None,
 ) -> dict[str, Any]:
     return {
+        "sheet": sheet,
         "separator": "\t" if separator in {"tab", "\\t"} else separator,
         "encoding": encoding,
         "header": "auto" if header is None else header,
@@ -91,6 +115,7 @@ HOW_TO_READ = [
         default=None,
         help="Whether the first line has the names, where it looks like a row.",
     ),
+    click.option("--sheet", metavar="NAME", help="Of an Excel file: the sheet, or its number."),
 ]
 MISSING = click.option(
     "--missing",
@@ -98,8 +123,8 @@ MISSING = click.option(
     metavar="WORD",
     help="What means a gap, beside empty cells; repeatable. NA, None, ? and the like if left out.",
 )
-FILE = click.argument("file", type=click.Path(path_type=Path))
-FILES = click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
+FILE = click.argument("file", type=TablePath(path_type=Path))
+FILES = click.argument("files", type=TablePath(path_type=Path), nargs=-1, required=True)
 table_file = packed("how", _how_to_read, [FILE, *HOW_TO_READ])  # FILE, and how to read it
 table_with_gaps = _table_file(FILE)  # and which words are gaps
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")

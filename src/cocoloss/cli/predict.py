@@ -36,6 +36,10 @@ class Job:
     out: Path | None
     keep: tuple[str, ...]  # columns to copy
 
+    def __post_init__(self) -> None:
+        if self.out == Path("-"):
+            object.__setattr__(self, "out", None)
+
 
 job_options = options.packed(
     "job",
@@ -44,7 +48,7 @@ job_options = options.packed(
         click.argument("model", type=click.Path(path_type=Path)),
         options.table_with_gaps,
         options.out_option(
-            "FILE", help="CSV, TSV or Parquet, also .gz; standard output if left out."
+            "FILE", help="CSV, TSV or Parquet, also .gz; standard output if left out, or if -."
         ),
         click.option(
             "--keep",
@@ -192,6 +196,7 @@ def _write_rows(
     """Read, predict and write chunk by chunk, so that a table need not fit into memory."""
     import pandas as pd  # noqa: PLC0415 - heavy
 
+    from cocoloss.columns.drift import Drift  # noqa: PLC0415
     from cocoloss.columns.encoder import Coverage  # noqa: PLC0415
     from cocoloss.tables import open_table, write_table  # noqa: PLC0415
 
@@ -202,6 +207,7 @@ def _write_rows(
         columns = _needed_columns(model.encoder, table, job.keep)
         table, encoder, lenient = _as_in_training(table, model.encoder)
         model, coverage = replace(model, encoder=encoder), Coverage(encoder)
+        drift = Drift(encoder)
         rows = max(FEWEST_ROWS, CHUNK_NUMBERS // max(len(encoder.column_names), model.n_inputs, 1))
         chunks = table.chunks(rows, columns=columns, lenient=lenient)
         copies = table.verbatim(list(dict.fromkeys(job.keep)), rows) if job.keep else repeat(None)
@@ -211,6 +217,7 @@ def _write_rows(
                 made = dict(zip(names, values(model, chunk), strict=True))
                 frame = pd.DataFrame(made, index=chunk.index)
                 coverage.see(chunk)  # after the model, which refuses what cannot be read
+                drift.see(chunk)
                 if copy is not None:
                     frame = pd.concat([copy.set_axis(chunk.index), frame], axis=1)
                 yield frame
@@ -226,6 +233,8 @@ def _write_rows(
         note(f"no row has a category that training had: {listed(shown)}")
     if coverage.empty and coverage.n_rows > 1:  # a gap in a single row is nothing special
         note(f"no row has a value of what the model uses: {listed(coverage.empty)}")
+    for line in drift.without({*coverage.unknown, *coverage.empty}).notes():
+        note(line)
 
 
 def read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
@@ -259,12 +268,13 @@ def _as_in_training(table: "TableFile", encoder: Any) -> tuple["TableFile", Any,
     decimal mark; last are columns of numbers in which the encoder may find text, as it did in
     training. Not where it would read another decimal mark than that of the file's numbers.
     """
-    from cocoloss.columns.column_kinds import CATEGORY, NUMBER  # noqa: PLC0415
+    from cocoloss.columns.column_kinds import CATEGORY, NUMBER, TEXT  # noqa: PLC0415
     from cocoloss.columns.encoder import TableEncoder  # noqa: PLC0415
     from cocoloss.number_text import WITH_COMMA  # noqa: PLC0415
 
     by_name = encoder.header.named
-    text = [name for name, kind in encoder.kinds.items() if kind == CATEGORY] if by_name else []
+    as_text = (CATEGORY, TEXT) if by_name else ()
+    text = [name for name, kind in encoder.kinds.items() if kind in as_text]
     table = table.with_options(text=text)
     if not isinstance(encoder, TableEncoder):
         return table, encoder, []

@@ -52,14 +52,14 @@ def note_classes(y: "pd.Series[Any]", target: str) -> None:
         )
 
 
-def note_leaks(X: "pd.DataFrame", y: "pd.Series[Any]", target: str) -> None:
-    """Say which columns are the target under another name: each value goes with one class."""
+def find_leaks(X: "pd.DataFrame", y: "pd.Series[Any]") -> list[str]:
+    """Return the columns that are the target under another name: each value has one class."""
     import pandas as pd  # noqa: PLC0415 - heavy
 
     known = y.notna().to_numpy()
     codes, classes = pd.factorize(y[known])
     if len(codes) < FEWEST_ROWS:
-        return
+        return []
     same = []
     for name in X.columns:
         values, distinct = pd.factorize(X[name][known], use_na_sentinel=False)
@@ -67,6 +67,12 @@ def note_leaks(X: "pd.DataFrame", y: "pd.Series[Any]", target: str) -> None:
             pairs = values.astype("int64") * len(classes) + codes
             if len(pd.unique(pairs)) == len(classes):
                 same.append(name)
+    return same
+
+
+def note_leaks(X: "pd.DataFrame", y: "pd.Series[Any]", target: str) -> None:
+    """Say which columns are the target under another name: each value goes with one class."""
+    same = find_leaks(X, y)
     if same:
         note(
             f"each value of {listed(same)} goes with one class of {target}, as if it were the "

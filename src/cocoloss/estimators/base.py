@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
     from cocoloss.fitting.explain import Explanation
+    from cocoloss.columns.drift import Drift
 
 
 def part_of(whole: str, name: str) -> Any:
@@ -96,6 +98,16 @@ class TableEstimator(TransformerMixin, BaseEstimator):
         explanation: Explanation = self._fitted_model().explain(X, of, neighbours, among)
         return explanation
 
+    def drift(self, X: Any) -> "Drift":
+        """Return what a table has that training had not: ranges, categories, gaps.
+
+        ``drift(X).notes()`` are lines to read, none if the table is like that of training;
+        ``drift(X).counts()`` are rows by sort of drift and by column.
+        """
+        from cocoloss.columns.drift import drift_of  # noqa: PLC0415 - seldom needed
+
+        return drift_of(self._fitted_model().encoder, X)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file such as ``model.coco``, whole or not at all.
 
@@ -172,5 +184,7 @@ class TableEstimator(TransformerMixin, BaseEstimator):
         automatic = isinstance(self.preprocess, str)
         tags.input_tags.allow_nan = automatic
         tags.input_tags.categorical = automatic
+        own = isinstance(self.preprocess, BaseEstimator)  # which says what it takes
+        tags.input_tags.sparse = get_tags(self.preprocess).input_tags.sparse if own else True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags

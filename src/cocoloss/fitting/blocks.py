@@ -21,12 +21,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse import vstack
 from sklearn.utils import _safe_indexing
 
-from cocoloss._checks import did_you_mean, listed
+from cocoloss._checks import did_you_mean, is_sparse, listed
 from cocoloss.columns.column_kinds import warn_of_columns
 from cocoloss.columns.encoder import TableEncoder
 from cocoloss.columns.frames import are_paths, is_dask, is_dataset, is_polars
+from cocoloss.columns.sparse import rows_of
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.model import (
     FittedModel,
@@ -235,6 +237,8 @@ def _check_column(names: Iterable[Any], target: str) -> None:
 
 def _as_rows(X: Any) -> Any:
     """Return a table whose rows can be chosen."""
+    if is_sparse(X):
+        return rows_of(X)
     if hasattr(X, "iloc") or is_polars(X) or isinstance(X, np.ndarray):
         return X
     return X.to_pandas() if hasattr(X, "to_pandas") else np.asarray(X)
@@ -361,6 +365,8 @@ def _joined(tables: Sequence[Any]) -> Any:
     first = tables[0]
     if isinstance(first, np.ndarray):
         return np.concatenate(tables)
+    if is_sparse(first):
+        return vstack(tables).tocsr()
     if is_polars(first):
         return sys.modules["polars"].concat(tables, how="vertical_relaxed")
     names = [

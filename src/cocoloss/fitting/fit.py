@@ -27,6 +27,7 @@ from sklearn.utils.validation import has_fit_parameter
 from cocoloss._checks import as_generator, check_integer, check_option, is_sparse
 from cocoloss.columns import make_preprocessor
 from cocoloss.columns.frames import check_is_table, is_polars
+from cocoloss.columns.sparse import rows_of
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.early_stopping import deal_held_out, split_held_out
 from cocoloss.fitting.explain import Reference, make_references
@@ -248,17 +249,16 @@ def _is_default(value: Any, field: Field[Any]) -> bool:
 
 
 def as_table(estimator: Any, X: Any) -> Any:
-    """Return a table whose rows can be chosen: a pandas or polars frame, or an array.
+    """Return a table whose rows can be chosen: a pandas or polars frame, an array, sparse or not.
 
     A transformer of the user's own decides itself what a table is.
     """
     reader = type(estimator).__name__
-    if is_sparse(X):
-        raise TypeError(
-            f"Sparse data was passed, but {reader} needs a dense table; use X.toarray()"
-        )
     if estimator.preprocess is None or is_auto(estimator.preprocess):
         check_is_table(X, reader)
+        X = rows_of(X) if is_sparse(X) else X
+    if is_sparse(X):
+        return X.tocsr()
     if hasattr(X, "iloc") or is_polars(X):
         return X
     if hasattr(X, "to_pandas"):  # Arrow and other frames, which keep their names so

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from cocoloss._checks import check_option, is_sparse, listed, require, state_array, state_part
 from cocoloss.columns.encoder import FloatEncoder, TableEncoder
+from cocoloss.columns.sparse import SparseEncoder
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.explain import Explanation, Reference, explain
 from cocoloss.heads.fitted import head_from_state
@@ -27,7 +28,9 @@ MODULE_ROWS = 4096  # rows that a module of the user's own gets at once
 MAX_WIDTH = 2**24
 OUTPUTS = ("identity", "tanh")
 ACTIVATIONS = ("relu", "silu")
-ENCODERS: dict[str, Any] = {kind.__name__: kind for kind in (TableEncoder, FloatEncoder)}
+ENCODERS: dict[str, Any] = {
+    kind.__name__: kind for kind in (TableEncoder, FloatEncoder, SparseEncoder)
+}
 TINY_NORM = 1e-12  # that of cocoloss.networks, which needs torch
 
 

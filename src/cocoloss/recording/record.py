@@ -412,6 +412,8 @@ def _note(encoder: TableEncoder, name: str) -> str:
     if one_hot is not None:
         few = " and the rarer ones together" if one_hot.has_infrequent else ""
         return f"{len(one_hot.categories)} values{few}" if one_hot.categories else "only its gaps"
+    if name in encoder.texts:
+        return "by parts of its words"
     return how_written(encoder.columns[name])
 
 
