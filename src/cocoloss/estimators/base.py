@@ -13,8 +13,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
-    from cocoloss.fitting.explain import Explanation
     from cocoloss.columns.drift import Drift
+    from cocoloss.fitting.explain import Explanation
 
 
 def part_of(whole: str, name: str) -> Any:
