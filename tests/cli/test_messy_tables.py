@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import cocoloss
-from cocoloss.benchmark.evaluation import evaluate_models
+from cocoloss.benchmark.evaluation import score_folds
 
 N = 90
 N_ROWS = 150  # of the table of insects
@@ -154,9 +154,9 @@ def test_evaluate_reads_columns_as_fit_does(run, semicolons, monkeypatch):
 
     def listen(X, *args, **options):
         tables.append(X)
-        return evaluate_models(X, *args, **options)
+        return score_folds(X, *args, **options)
 
-    monkeypatch.setattr("cocoloss.benchmark.evaluation.evaluate_models", listen)
+    monkeypatch.setattr("cocoloss.benchmark.evaluation.score_folds", listen)
     args = ("evaluate", semicolons, "--target", "Art", "--drop", "Nr", "--categorical", "Filiale")
     result = run(*args, "--month-first", "--folds", 2, "--model", "rf", "--json")
     assert {name: str(dtype) for name, dtype in tables[0].dtypes.items()} == {
