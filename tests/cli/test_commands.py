@@ -231,7 +231,7 @@ def test_help_tells_every_command(run):
 
 
 @pytest.mark.usefixtures("small_forest")
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [80, 125])
 def test_nothing_of_the_table_is_cut(run, table, monkeypatch, width):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as in a terminal
     monkeypatch.setenv("COLUMNS", str(width))

@@ -324,10 +324,11 @@ def _show(run: Run, title: str, priors: str, task: str, y: Any) -> None:
     tables = [_table(evaluations, [*shown, SECONDS], task, title)]
     unbounded = console.options.update(width=UNBOUNDED)
     if Measurement.get(console, unbounded, tables[0]).maximum > console.width:  # nothing is cut
-        geometry = [m for m in shown if m in GEOMETRY]
-        quality = [*(m for m in shown if m not in GEOMETRY), SECONDS]
-        tables = [_table(evaluations, quality, task, title)]
-        tables += [_table(evaluations, geometry, task)] if geometry else []
+        below = [m for m in shown if m in GEOMETRY]
+        above = [m for m in shown if m not in GEOMETRY]
+        (below or above).append(SECONDS)
+        tables = [_table(evaluations, above, task, title)]
+        tables += [_table(evaluations, below, task)] if below else []
     alike = "count alike for every model" if priors == "uniform" else "count as often as they occur"
     with messages.escaped_output():
         for table in tables:
