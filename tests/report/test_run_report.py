@@ -497,7 +497,11 @@ def columns(record):
         ("digits", few_rows, "Class 3 has but one test row: take it with care."),
         ("digits", guesses, "These test rows cannot tell it from guessing."),
         ("digits", lambda _: {"train_balanced_accuracy": 1.5}, "It knows its training rows better"),
-        ("digits", lambda _: {"prior": np.arange(1, 11) / 55}, "The model answers for other shares"),
+        (
+            "digits",
+            lambda _: {"prior": np.arange(1, 11) / 55},
+            "The model answers for other shares",
+        ),
         ("cancer", lambda _: {"reliability": None}, "The head of this model gives no probab"),
         ("cancer", lambda _: {"n_left_out": 12}, "12 more rows were left out for want of a class."),
         ("cancer", columns, "4 of 10 columns were learnt from: 2 numbers, 1 category, 1 date."),

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from cocoloss.cli.messages import ADVICE, listed, note, notes_for_warnings
-from cocoloss.cli.table_notes import note_classes, note_leaks, note_rows_without_target
+from cocoloss.cli.table_notes import (
+    note_classes,
+    note_leaks,
+    note_rows_without_target,
+    refuse_nested,
+)
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import check_can_write
 
@@ -326,6 +331,7 @@ class TrainingFile:
             table = self.open()
             frame = table.read()
         self.check_columns(frame)
+        refuse_nested(frame.drop(columns=list(self.drop)))
         known = replace(self, task=self.task_of(frame, table))
         X, y = known.split(frame, table, missing)
         counters = self.counters(frame, X)
