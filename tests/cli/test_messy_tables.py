@@ -423,3 +423,21 @@ def test_fit_prints_what_tuning_has_found(run, frame, tmp_path):
     assert f"3 settings; balanced accuracy {tuned['balanced_accuracy']:.4f}" in lines[at]
     written = ", ".join(f"{name}={found[name]}" for name in tuned["params"])
     assert lines[at + 1].strip() == f"the best of them: {written or 'the default settings'}"
+
+
+def test_a_table_of_two_rows_is_not_taken_for_identifiers(refused, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n1,yes\n2,no\n")
+    line = refused("fit", path, "--target", "y", "--out", tmp_path / "m.coco")
+    assert "a class is learnt from two rows or more" in line
+    assert "identifier" not in line
+
+
+def test_the_score_that_is_compared_is_said_where_there_are_several(run, tmp_path):
+    path = tmp_path / "scores.csv"
+    rows = [
+        f"d{i},{model},{0.5 + i / 100 + (model == 'A') / 9},{i}" for i in range(8) for model in "AB"
+    ]
+    path.write_text("\n".join(["dataset,model,accuracy,rmse", *rows]))
+    assert "compared by accuracy; --score rmse would compare by that" in run("compare", path).stderr
+    assert "would compare" not in run("compare", path, "--score", "accuracy").stderr

@@ -370,7 +370,6 @@ class FoldScores(NamedTuple):
     n_train: int
     n_left_out: int  # of the training rows, since they are many for the model
     n_folds: int  # that there will be
-    at_once: bool = False  # whether folds after the first train at once
 
 
 def gathered(scores: Iterable[FoldScores]) -> list[Evaluation]:
@@ -434,10 +433,11 @@ def score_folds(
     """Cross-validate models on one table, all on the same stratified and shuffled folds.
 
     Yields the first fold of every model, then the second, and so on: whoever stops early can
-    compare what there is, and whoever waits knows after the first round how long it takes. But
-    networks train all folds after the first at once. With "uniform" priors the peers weigh the
-    classes alike as well; with "empirical" ones nobody does. ``solver`` is CoCo's, if it is to have
-    another than its own choice. Support vectors learn from ``svm_rows`` rows at most.
+    compare what there is, and whoever waits knows after the first round how long it takes. (Six
+    networks of one fold take as long as their share of all folds at once.) With "uniform" priors
+    the peers weigh the classes alike as well; with "empirical" ones nobody does. ``solver`` is
+    CoCo's, if it is to have another than its own choice. Support vectors learn from ``svm_rows``
+    rows at most.
     """
     y = np.asarray(y)
     folds = stratified(y, n_folds, seed)
@@ -445,7 +445,7 @@ def score_folds(
     kinds = {model: EVALUATED[model] for model in models or NAMES}
     if any(kind.neural for kind in kinds.values()):
         from cocoloss.fitting import jobs  # noqa: F401, PLC0415 - torch, before the clock
-    for k in range(len(folds)):
+    for whole in folds:
         for model, kind in kinds.items():
             # What the priors ask of our models, class weights ask of a peer.
             params: dict[str, Any] = {"class_weight": "balanced" if priors == "uniform" else None}
@@ -453,23 +453,11 @@ def score_folds(
                 params = {"priors": priors, **(network_options or {})}
                 if model == "coco" and solver is not None:
                     params["solver"] = solver
-            mine = [capped(fold, y, model, svm_rows, seed) for fold in folds[k : k + 1]]
-            at_once = kind.neural and _in_one_stack(kind, params)
-            if at_once:
-                mine = folds[:1] if k == 0 else folds[1:] if k == 1 else []
-            fitted = fit_folds(kind, params, X, y, mine, seed) if mine else []
-            for (classifier, seconds), fold in zip(fitted, mine, strict=True):
-                found = all_measures(classifier, X, y, fold.test, positive)
-                n_train, n_test = len(fold.train), len(fold.test)
-                left_out = len(y) - n_test - n_train
-                yield FoldScores(model, found, seconds, n_train, left_out, len(folds), at_once)
-
-
-def _in_one_stack(kind: ModelKind, params: Mapping[str, Any]) -> bool:
-    """Return whether folds of a classifier of ours are networks alone, which train at once."""
-    from cocoloss.fitting.fit import solver_of  # noqa: PLC0415 - torch
-
-    return solver_of(kind.make(1, params, 0)) == "network"
+            fold = capped(whole, y, model, svm_rows, seed)
+            ((classifier, seconds),) = fit_folds(kind, params, X, y, [fold], seed)
+            found = all_measures(classifier, X, y, fold.test, positive)
+            n_train, n_left_out = len(fold.train), len(whole.train) - len(fold.train)
+            yield FoldScores(model, found, seconds, n_train, n_left_out, len(folds))
 
 
 def stratified(y: NDArray[Any], n_folds: int, seed: int) -> list[Fold]:

@@ -99,9 +99,9 @@ def evaluate(
 
     CoCo, dot regression and cross-entropy beside boosted trees, a random forest and a kernel SVM
     with their usual settings, on the same folds; their class weights follow --priors. With --epochs
-    CoCo is trained as networks, whose folds train at once. AUC and F1 of more than two classes are
-    means over the classes, each against the rest; F1 of two is that of the rarer one. Dispersity
-    and NC1, NC2, NC4 say how far the embedding of the test rows has collapsed: 0 is all the way.
+    CoCo is trained as networks. AUC and F1 of more than two classes are means over the classes,
+    each against the rest; F1 of two is that of the rarer one. Dispersity and NC1, NC2, NC4 say how
+    far the embedding of the test rows has collapsed: 0 is all the way.
 
     Numbers are judged by RMSE, MAE, R2 and how many of the test rows are in their intervals of 90%,
     beside boosted trees, a random forest, support vectors and ridge regression; levels by how many
@@ -360,7 +360,11 @@ def _f1_line(y: Any, task: str) -> list[str]:
     from cocoloss.benchmark.evaluation import rarer_class  # noqa: PLC0415
 
     positive = rarer_class(np.asarray(y))
-    return [] if positive is None else [f"F1 is that of {positive}, the rarer class."]
+    if positive is None:
+        return []
+    n_rows = int(np.sum(np.asarray(y) == positive))
+    which = "the rarer class" if 2 * n_rows < len(y) else "the second of two equally frequent ones"
+    return [f"F1 is that of {positive}, {which}."]
 
 
 def _cap_lines(evaluations: "list[Evaluation]", task: str) -> list[str]:

@@ -12,8 +12,6 @@ from rich.text import Text
 from cocoloss.benchmark.evaluation import FoldScores
 from cocoloss.benchmark.spec import readable_time
 
-# Of the time of the first fold, what each of the others takes if they train at once.
-AT_ONCE = 0.4
 WORTH_A_FORECAST = 3.0  # seconds that are left
 
 
@@ -88,17 +86,12 @@ def seconds_left(steps: Sequence[Step], n_models: int) -> float | None:
     None until there is one of every model.
     """
     waited: dict[str, list[float]] = defaultdict(list)
-    share: dict[str, float] = {}
     for scores, seconds in steps:
         waited[scores.model].append(seconds)
-        share[scores.model] = AT_ONCE if scores.at_once else 1
     if len(waited) < n_models:
         return None
     n_folds = steps[0].scores.n_folds
-    return sum(
-        share[model] * sum(times) / len(times) * (n_folds - len(times))
-        for model, times in waited.items()
-    )
+    return sum(sum(times) / len(times) * (n_folds - len(times)) for times in waited.values())
 
 
 def forecast(seconds: float, n_models: int, n_folds: int) -> str:

@@ -29,6 +29,7 @@ from cocoloss.number_text import AUTO, COMMA, without_point
 
 FINGERPRINT_VERSION = "cocoloss table 1"
 TASKS = ("classes", "levels", "numbers")  # what a target can be
+FEW_ROWS = 5  # of which nobody can tell classes from names
 MANY_CLASSES = 20  # fewer numbers than this are classes, whatever they look like
 FEWEST_NUMBERS = 10  # rows of which more than half differ: numbers, though they are few
 
@@ -430,6 +431,11 @@ def _check_classes(y: Any, target: str) -> None:
         raise CoCoError(
             f"column {target!r} holds one class only, {str(y.iloc[0])!r}, in all {len(y)} rows; "
             f"a classifier needs at least two"
+        )
+    if n_classes == len(y) and n_classes <= FEW_ROWS:
+        raise CoCoError(
+            f"column {target!r} has a different value in each of its {len(y)} rows; a class is "
+            f"learnt from two rows or more"
         )
     if n_classes == len(y):
         raise CoCoError(
