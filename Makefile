@@ -18,7 +18,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[all]"
 	@touch $(INSTALLED)
 
-demo: install ## compare five models on two data sets and write a page about each
+demo: install ## compare six models on two data sets and write a page about each
 	$(BIN)/cocoloss demo
 
 test: install ## run every test: the package, its docstrings, the README and the docs
