@@ -234,6 +234,8 @@ def _params_at(
 ) -> dict[str, Any]:
     """Return the arguments of a model at a point of its space; its defaults for no point."""
     params: dict[str, Any] = {"max_iter": spec.training.epochs} if kind.takes_epochs else {}
+    if kind.neural and spec.limits.device != "cpu":
+        params["device"] = spec.limits.device
     if point and kind.space is not None:
         params |= _space(kind, spec, size)(load_optuna().trial.FixedTrial(dict(point)))
     return params

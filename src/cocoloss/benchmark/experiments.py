@@ -31,12 +31,15 @@ class BuiltIn:
     measure: str = "balanced_accuracy"  # that ranks models
     higher_is_better: bool = True
     uses_folds: tuple[str, ...] = ("outer", "inner")
+    about_untuned: str = ""  # where nothing is tuned, if that can be
 
 
 _UNTUNED = "cocoloss.benchmark.numbers_and_levels"
 EXPERIMENTS = {
     "accuracy": BuiltIn(
-        "cocoloss.benchmark.accuracy", "Models tuned on inner folds and judged on outer ones."
+        "cocoloss.benchmark.accuracy",
+        "Models tuned on inner folds and judged on outer ones.",
+        about_untuned="Models with their usual settings, judged on outer folds.",
     ),
     "regression": BuiltIn(
         _UNTUNED,

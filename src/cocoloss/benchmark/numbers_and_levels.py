@@ -5,7 +5,7 @@ The experiments "regression" and "ordinal" judge the same models over many table
 """
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -32,7 +32,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 from sklearn.utils import _safe_indexing
 
-from cocoloss.benchmark.evaluation import Evaluation
+from cocoloss.benchmark.evaluation import SVM_ROWS, Evaluation, FoldScores, capped, gathered
 from cocoloss.benchmark.experiments import task_of
 from cocoloss.benchmark.spec import what_there_is
 from cocoloss.benchmark.tasks import Result, TableInfo, Unit, seed_of
@@ -207,14 +207,26 @@ def folds_of(judge: Judge, y: NDArray[Any], n_folds: int, seed: int) -> list[Fol
     return stratified_folds(judge.parts(y), n_folds, seed)
 
 
-def fit_fold(make: Maker, X: Any, y: NDArray[Any], fold: Fold, seed: int) -> tuple[Any, float]:
+def fit_fold(
+    make: Maker, X: Any, y: NDArray[Any], fold: Fold, seed: int, device: str | None = None
+) -> tuple[Any, float]:
     """Return an estimator that is fitted to the training rows of a fold, and the seconds."""
     started = time.perf_counter()
-    fitted = make(seed).fit(_safe_indexing(X, fold.train), y[fold.train])
+    estimator = make(seed)
+    if device is not None and "device" in estimator.get_params(deep=False):
+        estimator.set_params(device=device)
+    fitted = estimator.fit(_safe_indexing(X, fold.train), y[fold.train])
     return fitted, time.perf_counter() - started
 
 
 def evaluate_task(
+    X: Any, y: Any, task: str, models: Sequence[str] = (), **how: Any
+) -> list[Evaluation]:
+    """Cross-validate models of numbers or levels; arguments as of :func:`score_task_folds`."""
+    return gathered(score_task_folds(X, y, task, models, **how))
+
+
+def score_task_folds(
     X: Any,
     y: Any,
     task: str,
@@ -222,32 +234,31 @@ def evaluate_task(
     *,
     n_folds: int = 10,
     seed: int = 0,
-    on_model: Callable[[str], object] | None = None,
-) -> list[Evaluation]:
+    svm_rows: int | None = SVM_ROWS,
+    device: str | None = None,
+) -> Iterator[FoldScores]:
     """Cross-validate models of numbers or levels on one table, all on the same folds.
 
-    ``on_model`` is told each name before its turn; models that differ by a rule share their fits.
+    Yields the first fold of every model, then the second, and so on. Models that differ by a rule
+    share their fits. ``device`` is where networks of ours are trained.
     """
     judge = TASKS[task]
     target = judge.target(y)
+    asked = {name: find_model(judge, name) for name in models or judge.models}
+    parts = judge.parts(target)
     folds = folds_of(judge, target, n_folds, seed)
-    evaluations: list[Evaluation] = []
-    fits_of: dict[Maker, list[tuple[Any, float]]] = {}
-    for name in models or judge.models:
-        if on_model is not None:
-            on_model(name)
-        model = find_model(judge, name)
-        if model.make not in fits_of:
-            fits_of[model.make] = [fit_fold(model.make, X, target, fold, seed) for fold in folds]
-        fits = fits_of[model.make]
-        rows = [
-            judge.measure(model, fitted, _safe_indexing(X, fold.test), target[fold.test])
-            for (fitted, _), fold in zip(fits, folds, strict=True)
-        ]
-        values = {measure: np.array([row[measure] for row in rows]) for measure in judge.measures}
-        seconds = float(np.mean([seconds for _, seconds in fits]))
-        evaluations.append(Evaluation(name, values, seconds))
-    return evaluations
+    for fold in folds:
+        test = _safe_indexing(X, fold.test)
+        fits: dict[Maker, tuple[Any, float]] = {}
+        for name, model in asked.items():
+            mine = capped(fold, parts, name, svm_rows, seed)
+            if model.make not in fits:
+                fits[model.make] = fit_fold(model.make, X, target, mine, seed, device)
+            fitted, seconds = fits[model.make]
+            found = judge.measure(model, fitted, test, target[fold.test])
+            n_train = len(mine.train)
+            left_out = len(fold.train) - n_train
+            yield FoldScores(name, found, seconds, n_train, left_out, len(folds))
 
 
 # The experiments "regression" and "ordinal".
@@ -295,7 +306,7 @@ def run(task: FoldTask, table: Any, spec: "Spec") -> Result:
     model, y = find_model(judge, task.model), judge.target(table.y)
     seed = seed_of(task.dataset, "outer", spec.folds.seed)
     fold = folds_of(judge, y, spec.folds.outer, seed)[int(task.part)]
-    fitted, seconds = fit_fold(model.make, table.X, y, fold, task.seed)
+    fitted, seconds = fit_fold(model.make, table.X, y, fold, task.seed, spec.limits.device)
     found = judge.measure(model, fitted, _safe_indexing(table.X, fold.test), y[fold.test])
     if "rmse" in found:
         guess = np.full(len(fold.test), y[fold.train].mean())

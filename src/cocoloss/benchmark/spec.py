@@ -206,10 +206,15 @@ class Training:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a task may take: seconds, and bytes beyond what its worker had; 0 is no limit."""
+    """What a task may take: seconds, and bytes beyond what its worker had; 0 is no limit.
+
+    And where it computes: on how many threads, and on which device our networks are trained.
+    """
 
     seconds_per_task: float = 0
     memory_per_task: int = 0
+    threads: int = 1
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -296,10 +301,10 @@ class Spec:
         *,
         datasets: list[str] | tuple[str, ...] | None = None,
         own: Mapping[str, str] | None = None,
-        seconds_per_task: float | None = None,
         source: str | None = None,
+        **limits: Any,
     ) -> "Spec":
-        """Return the benchmark on other datasets, with further models, or with another limit.
+        """Return the benchmark on other datasets, with further models, or with other limits.
 
         The paths of another ``source`` begin at the current folder, not at that of the file.
         """
@@ -309,8 +314,7 @@ class Spec:
         if own:
             models = content["models"]
             models["own"] = {**models["own"], **own}
-        if seconds_per_task is not None:
-            content["limits"]["seconds_per_task"] = seconds_per_task
+        content["limits"] |= {name: value for name, value in limits.items() if value is not None}
         if source is not None:
             content["data"]["source"] = source
         folder = self.folder if source is None else Path.cwd()
@@ -373,7 +377,15 @@ SECTIONS: dict[str, tuple[type, dict[str, Check]]] = {
         },
     ),
     "training": (Training, {"epochs": whole(1), "max_units": whole(0)}),
-    "limits": (Limits, {"seconds_per_task": check_seconds, "memory_per_task": check_bytes}),
+    "limits": (
+        Limits,
+        {
+            "seconds_per_task": check_seconds,
+            "memory_per_task": check_bytes,
+            "threads": whole(1),
+            "device": text,
+        },
+    ),
 }
 TOP: dict[str, Check] = {"name": text, "kind": kind_of_experiment, "deviations": texts}
 NEEDED = {"": ("name", "kind"), "data": ("source",)}

@@ -122,6 +122,8 @@ def bench() -> None:
 )
 @click.option("--scheduler", metavar="URL", help="Of a Dask cluster, such as tcp://10.0.0.1:8786.")
 @click.option("--retry-failed", is_flag=True, help="Do again what failed before.")
+@options.DEVICE
+@options.THREADS_OF_WORKERS
 @options.json_option
 @click.pass_context
 def run(
@@ -130,6 +132,8 @@ def run(
     workers: int | None,
     scheduler: str | None,
     retry_failed: bool,
+    device: str | None,
+    threads: int | None,
     as_json: bool,
 ) -> None:
     """Run a benchmark; go on with one that was stopped.
@@ -155,7 +159,9 @@ def run(
     if scheduler is not None and workers is not None:
         raise click.UsageError("--workers starts workers here, --scheduler uses others; give one")
     at_once = None if scheduler else max(1, default_workers() if workers is None else workers)
-    described = asked.read()
+    if scheduler is None:
+        options.check_device(device)
+    described = asked.read().changed(threads=threads, device=device)
     where = asked.where(described)
     made, tables = look(described, on_table=bench_texts.say_table)
     with store_if_used(where) as opened:

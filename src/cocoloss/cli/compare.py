@@ -253,6 +253,9 @@ def as_scores(
         called_so = (c for c in others if c.strip().lower() in names)
         found[role] = given.get(role) or next(called_so, None)
     if found["model"] is not None:
+        several = [str(c) for c in frame.columns if str(c).strip().lower() in NAMES["score"]]
+        if len(several) > 1 and "score" not in given:
+            note(f"compared by {several[0]}; --score {several[1]} would compare by that")
         return _long(frame, found, models)
     if "score" in given:
         raise CoCoError(

@@ -1,9 +1,10 @@
 """Notes on a table before a model learns from it: what may have been meant otherwise."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cocoloss.cli.messages import listed, note
+from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +51,18 @@ def note_classes(y: "pd.Series[Any]", target: str) -> None:
             f"{target}: {len(counts):,} different numbers are taken for classes, which have no "
             f"order; if they are a quantity, this is the wrong kind of model"
         )
+
+
+def refuse_nested(frame: "pd.DataFrame") -> None:
+    """Refuse a column whose cells hold several values, as those of a Parquet file may."""
+    for name in frame.columns[[getattr(each, "hasobject", False) for each in frame.dtypes]]:
+        nested = (value for value in frame[name] if isinstance(value, Iterable))
+        several = next((value for value in nested if not isinstance(value, str | bytes)), None)
+        if several is not None:
+            raise CoCoError(
+                f"column {name!r} holds several values in a cell, such as {several!s:.60}; give "
+                f"each a column of its own, or leave it out with --drop {name}"
+            )
 
 
 def find_leaks(X: "pd.DataFrame", y: "pd.Series[Any]") -> list[str]:

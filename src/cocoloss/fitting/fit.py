@@ -320,7 +320,7 @@ def make_design(
     says whether some rows are kept from training. Networks to go on from keep their units.
     """
     n_rows, n_features, n_classes = shape
-    _check_device(estimator.device)
+    check_device(estimator.device)
     objective: Objective = estimator.make_objective()
     q = None if is_auto(estimator.embedding_dim) else int(estimator.embedding_dim)
     hidden = np.atleast_1d(estimator.hidden_layer_sizes).tolist()
@@ -718,12 +718,17 @@ def _check_soft(estimator: Any) -> None:
         )
 
 
-def _check_device(device: Any) -> None:
+def _devices() -> list[str]:
+    """Return what networks can be trained on, on this machine."""
+    cuda = ["'cuda'"] if torch.cuda.is_available() else []
+    return ["'cpu'", *cuda, *(["'mps'"] if torch.backends.mps.is_available() else [])]
+
+
+def check_device(device: Any) -> None:
     """Refuse a device that torch does not know or that is not there."""
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, TypeError) as error:
         raise CoCoError(
-            f"device {device!r} cannot be used here; it may be 'cpu', 'cuda', 'cuda:1' or 'mps' "
-            f"where there is one"
+            f"device {device!r} cannot be used here; it may be {' or '.join(_devices())}"
         ) from error

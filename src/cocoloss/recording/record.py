@@ -76,7 +76,7 @@ class Outcome:
     accuracy: float
     log_loss: float  # NaN without probabilities
     reliability: Reliability | None  # None without probabilities
-    reliability_at_prior: Reliability | None
+    reliability_at_shares: Reliability | None
     levels_off: float = math.nan  # of levels, as the next: mean distance of predicted and true rank
     kappa: float = math.nan  # Cohen's, with quadratic weights
 
@@ -154,9 +154,9 @@ class RunRecord:
         On the embedded training rows.
     prior : array of shape (C,)
         Class prior under which classes and probabilities are predicted.
-    reliability, reliability_at_prior : Reliability or None
-        On test rows as they come, and weighted until their class shares are the prior; None
-        without probabilities.
+    reliability, reliability_at_shares : Reliability or None
+        Of test rows: of probabilities as they are answered, and brought from the prior to the
+        class shares of the training rows; None without probabilities.
     levels_off, kappa : float
         Of levels, on all test rows: how many levels predictions are off on average, and Cohen's
         kappa with quadratic weights; NaN for classes without an order.
@@ -213,7 +213,7 @@ class RunRecord:
     log_loss: float
     prior: NDArray[np.float64]
     reliability: Reliability | None
-    reliability_at_prior: Reliability | None
+    reliability_at_shares: Reliability | None
     levels_off: float = math.nan
     kappa: float = math.nan
     column_gaps: dict[str, int] = field(default_factory=dict)

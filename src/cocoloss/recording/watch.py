@@ -385,7 +385,7 @@ def _test(estimator: Any, X: Any, labels: NDArray[np.int64]) -> tuple[NDArray[np
         return predicted, _outcome(labels, probabilities, estimator)
     predicted = _positions(estimator, estimator.predict(X))
     certain = _outcome(labels, np.eye(len(estimator.classes_))[predicted], estimator)
-    unknown: dict[str, Any] = {"reliability": None, "reliability_at_prior": None}
+    unknown: dict[str, Any] = {"reliability": None, "reliability_at_shares": None}
     return predicted, replace(certain, log_loss=float("nan"), **unknown)
 
 
@@ -395,7 +395,8 @@ def _outcome(
     """Return how good probabilities are, and the classes that they say."""
     prior = estimator.class_prior_
     classes, predicted = np.arange(len(prior)), probabilities.argmax(axis=1)
-    share = np.bincount(labels, minlength=len(prior)) / len(labels)
+    masses = estimator.history_.class_masses
+    brought = probabilities * (masses / masses.sum() / prior)  # by Bayes' rule
     of_levels = {}
     if isinstance(estimator, CoCoOrdinalClassifier):
         of_levels["levels_off"] = float(np.abs(labels - predicted).mean())
@@ -407,9 +408,7 @@ def _outcome(
         accuracy=float(np.mean(labels == predicted)),
         log_loss=float(mean_log_loss(labels, probabilities, labels=classes)),
         reliability=reliability_curve(probabilities, labels),
-        reliability_at_prior=reliability_curve(
-            probabilities, labels, prior[labels] / share[labels]
-        ),
+        reliability_at_shares=reliability_curve(brought / brought.sum(1, keepdims=True), labels),
         **of_levels,
     )
 

@@ -64,7 +64,9 @@ def about_blocks(findings: Findings, module: Any) -> list[Block]:
         ("Core time", readable_time(findings.core_seconds), f"{findings.n_tasks:,} tasks"),
     )
     usual = EXPERIMENTS.get(findings.kind, EXPERIMENTS["accuracy"])
-    blocks: list[Block] = [Text(getattr(module, "ABOUT", usual.about), "lead"), Cards(cards)]
+    tuned = "inner" in usual.uses_folds and _is_tuned(findings)
+    built_in = usual.about if tuned else usual.about_untuned or usual.about
+    blocks: list[Block] = [Text(getattr(module, "ABOUT", built_in), "lead"), Cards(cards)]
     if used := getattr(module, "USES_FOLDS", usual.uses_folds):
         blocks.append(Text(_protocol(findings, folds, tuned="inner" in used)))
     deviations = tuple(findings.spec["deviations"])
@@ -77,6 +79,14 @@ def about_blocks(findings: Findings, module: Any) -> list[Block]:
         tables = "1 unusable table was" if n == 1 else f"{n:,} unusable tables were"
         blocks.append(Text(f"{tables} left out; see “What is missing” below.", "warning"))
     return blocks
+
+
+def _is_tuned(findings: Findings) -> bool:
+    """Say whether anything is tuned: trials are asked for, and a model has some, or may have."""
+    asked = findings.spec["tuning"]
+    units = findings.units
+    may = units["n_trials"].sum() > 0 or (units["status"] == OPEN).any()
+    return bool(may and (asked["trials_per_hyperparameter"] or asked.get("trials")))
 
 
 def _what_is_missing(missing: Any, n_units: int) -> str:
@@ -98,10 +108,12 @@ def _protocol(findings: Findings, folds: Mapping[str, Any], *, tuned: bool) -> s
         which = "the first outer fold" if spec["tuning"]["mode"] == "first" else "every outer fold"
         how = (
             f"{trials} trials per hyperparameter on {folds['inner']} inner folds of {which}"
-            if trials
+            if trials and _is_tuned(findings)
             else "no tuning"
         )
-        said += f"; {how}; {spec['training']['epochs']:,} epochs"
+        said += f"; {how}"
+        if any("max_iter" in one for found in findings.units["params"] for one in found or ()):
+            said += f"; {spec['training']['epochs']:,} epochs"  # of networks
     cap = spec["data"]["max_rows"]
     rows = f"; at most {cap:,} rows of a table" if cap else ""
     return f"Tables from {spec['data']['source']}; {said}{rows}; seed {folds['seed']}."
@@ -246,7 +258,7 @@ def measures_grid(analysis: AccuracyAnalysis) -> Grid:
         "Each model over the datasets on which it has all folds. The best is bold, where all have "
         "the same datasets."
     )
-    if "fit_seconds" in shown and analysis.measure == "balanced_accuracy":
+    if "fit_seconds" in shown and "dispersity" in shown:
         caption += (
             " Networks train all folds at once, which takes less than one after the other; their "
             "seconds are a fold's share."

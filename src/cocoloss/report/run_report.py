@@ -19,7 +19,7 @@ from cocoloss._checks import counted
 from cocoloss.files import write_whole
 from cocoloss.json_text import json_value
 from cocoloss.recording import NumbersRecord, RunRecord
-from cocoloss.recording.record import Outcome, rounded
+from cocoloss.recording.record import Outcome, Reliability, rounded
 from cocoloss.report.document import visible
 from cocoloss.report.markup import render
 from cocoloss.report.numbers_report import numbers_report
@@ -101,6 +101,7 @@ def run_report(record: RunRecord) -> str:
     on = f" on {record.data_name}" if record.data_name else ""
     together, alone = _whose(record)
     why = why_of(record)
+    calibration = _leading(record, record)
     return render(
         "run.html",
         title=f"{record.model}{on}",
@@ -116,7 +117,7 @@ def run_report(record: RunRecord) -> str:
         rarest=_rarest_class(record),
         by_heart=record.train_balanced_accuracy - record.balanced_accuracy > BY_HEART,
         guessing_loss=-(record.test_counts @ np.log(record.prior)) / record.test_counts.sum(),
-        calibration_error=record.reliability.error if record.reliability else math.nan,
+        calibration_error=calibration.error if calibration else math.nan,
         at_kept={n: float(v[record.kept]) for n, v in record.measures.items()} if view else {},
         simplex=record.centred or _is_simplex(record.target),
         sphere_beyond=view and view.radius and view.radius * SPHERE_SEEN > view.extent,
@@ -197,8 +198,9 @@ def _judged_rows(record: RunRecord) -> dict[str, dict[str, Any]]:
             "n": int(outcome.confusion.sum()),
             "confusion": _confusion(record, outcome.confusion),
             "mistakes": _mistakes(record, outcome.confusion),
-            "reliability": _reliability(outcome),
-            "at_prior": outcome.reliability_at_prior if prior_differs(record, outcome) else None,
+            "reliability": _reliability(_leading(record, outcome)),
+            "leading": _leading(record, outcome),
+            "as_answered": outcome.reliability if prior_differs(record, outcome) else None,
         }
         for rows, outcome in outcomes.items()
     }
@@ -230,9 +232,18 @@ def _mistakes(record: RunRecord, counts: NDArray[np.int64]) -> list[tuple[str, s
     ]
 
 
-def _reliability(outcome: RunRecord | Outcome) -> list[tuple[str, int, float, float]]:
+def _leading(record: RunRecord, outcome: RunRecord | Outcome) -> Reliability | None:
+    """Return the reliability curve of probabilities that are meant for class shares as they come.
+
+    Answers under another prior are not wrong where they differ from what happens to these rows.
+    """
+    if outcome.reliability is None or not prior_differs(record, outcome):
+        return outcome.reliability
+    return outcome.reliability_at_shares
+
+
+def _reliability(curve: Reliability | None) -> list[tuple[str, int, float, float]]:
     """Return the bins of the reliability curve that hold rows; none without probabilities."""
-    curve = outcome.reliability
     if curve is None:
         return []
     ranges = [f"{low:.0%} to {high:.0%}" for low, high in pairwise(curve.edges)]
@@ -290,8 +301,8 @@ def script_data(record: RunRecord, view: Projection | None) -> dict[str, Any]:
         "classes": [visible(name) for name in record.class_names],
         "judged": {
             rows: {
-                "reliability": judged["outcome"].reliability,
-                "at_prior": judged["at_prior"],
+                "reliability": judged["leading"],
+                "as_answered": judged["as_answered"],
                 "confusion": _confusion_cells(record, judged["outcome"].confusion),
             }
             for rows, judged in _judged_rows(record).items()
