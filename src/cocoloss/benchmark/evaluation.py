@@ -402,8 +402,9 @@ def _all_measures(
     counts = np.unique(labels, return_counts=True)[1]
     if len(counts) < 2 or counts.min() < 2:  # no other class, or no other row of it, to differ from
         return measures | {"dispersity": NAN}
-    collapse = neural_collapse(first_embedding(classifier, _safe_indexing(X, test)), labels)
-    measures |= {"nc1": collapse.nc1, "nc4": collapse.nc4}
+    h = first_embedding(classifier, _safe_indexing(X, test))
+    collapse = neural_collapse(h, labels)._asdict()
+    measures |= {"nc1": collapse["nc1"], "nc4": collapse["nc4"]}
     if len(counts) > 2:  # two points are always a simplex
-        measures["nc2"] = collapse.nc2
+        measures["nc2"] = collapse["nc2"]
     return measures
