@@ -5,6 +5,7 @@ terminal phase of deep learning training": four properties, each measured by how
 The loss that led there is not asked for.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +28,7 @@ from cocoloss.metrics.rows import (
     over_power_of_two,
 )
 from cocoloss.metrics.scatter import EPSILON, ClassMeans, ClassMoments
+from cocoloss.threads import threads_for
 
 
 def dispersity(
@@ -257,13 +259,14 @@ def neural_collapse(
     nearest = _NearestMean.among(means)
     along, squares, n_differ = np.zeros(len(variances)), 0.0, 0
     axes = on_device(axes, means.means)
-    for block in rows.blocks():
-        n_differ += nearest.differs(block.h, block.codes, classifier, rows.exponent)
-        d = block.h - means.means[block.codes]
-        d -= means.rests[block.codes]
-        squares += float((d * d).sum())
-        d = d @ axes  # (b, r): of Sigma_W no more is needed than these directions
-        along += as_array((d * d).sum(0))
+    with threads_for(rows.step() * math.prod(rows.shape)):
+        for block in rows.blocks():
+            n_differ += nearest.differs(block.h, block.codes, classifier, rows.exponent)
+            d = block.h - means.means[block.codes]
+            d -= means.rests[block.codes]
+            squares += float((d * d).sum())
+            d = d @ axes  # (b, r): of Sigma_W no more is needed than these directions
+            along += as_array((d * d).sum(0))
     coincide = means.coincide(squares)
     nc1 = float("inf") if coincide else float(np.sum(along / variances)) / len(rows)
     shape = _shape(means, classifier, coincide=coincide)

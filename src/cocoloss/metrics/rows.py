@@ -30,16 +30,21 @@ class Block(NamedTuple):
     weights: Any  # (b,)
     place: slice  # among the rows that count
 
-    def sums(self, values: Any, n_classes: int) -> Any:
-        """Return weighted sums of values (b, q) over each class, (C, q)."""
+    def add_to_(self, sums: Any, values: Any) -> None:
+        """Add weighted values (b, q) to the sums of their classes, (C, q), in place."""
         if is_tensor(values):
-            weighted = values * self.weights[:, None]
-            return values.new_zeros(n_classes, values.shape[1]).index_add_(0, self.codes, weighted)
+            sums.index_add_(0, self.codes, values * self.weights[:, None])
+            return
+        present: Any = slice(None)
+        codes = self.codes
+        if len(sums) > len(values):  # most classes are not here
+            present, codes = np.unique(codes, return_inverse=True)
         # One non-zero per column: O(b q) without a table of rows by classes.
         membership = csc_array(
-            (self.weights, self.codes, np.arange(len(values) + 1)), shape=(n_classes, len(values))
+            (self.weights, codes, np.arange(len(values) + 1)),
+            shape=(len(sums[present]), len(values)),
         )
-        return membership @ values
+        sums[present] += membership @ values
 
 
 @dataclass(frozen=True)
@@ -77,13 +82,17 @@ class LabelledRows:
         """Numbers of classes and of dimensions."""
         return len(self.classes), self.values.shape[1]
 
-    def blocks(self, fewest: int = 1, *, check: bool = False) -> Iterator[Block]:
-        """Yield all rows, at least so many at once; ``check`` refuses what is not finite."""
+    def step(self, fewest: int = 1) -> int:
+        """Return the number of rows of a block."""
         n_classes, q = self.shape
         step = max(fewest, FEWEST_ROWS, ROW_NUMBERS // q)
         if stays_on_device(self.values):
             step *= DEVICE_FACTOR
-        step = max(1, min(step, TABLE_NUMBERS // max(n_classes, 1)))
+        return max(1, min(step, TABLE_NUMBERS // max(n_classes, 1)))
+
+    def blocks(self, fewest: int = 1, *, check: bool = False) -> Iterator[Block]:
+        """Yield all rows, at least so many at once; ``check`` refuses what is not finite."""
+        step = self.step(fewest)
         for start in range(0, len(self), step):
             place = slice(start, start + step)
             h = in_float64(self.values[place])

@@ -13,6 +13,7 @@ from cocoloss._checks import as_array
 from cocoloss.exceptions import CoCoError
 from cocoloss.metrics.ranks import Ranks
 from cocoloss.metrics.rows import LabelledRows, namespace, on_device, stays_on_device
+from cocoloss.threads import threads_for
 
 EPSILON = float(np.finfo(np.float64).eps)
 BLOCK_NUMBERS = 2**19  # float64 numbers of one block of rows: 4 MB, however many rows there are
@@ -40,16 +41,14 @@ class ClassMeans:
         n_classes = len(rows.classes)
         counts = np.bincount(rows.codes, minlength=n_classes).astype(np.int64, copy=False)
         masses = np.bincount(rows.codes, rows.weights, n_classes).astype(np.float64, copy=False)
-        sums = left = origin = None
+        origin = next(rows.blocks()).h[0]
+        sums, left = (on_device(np.zeros(rows.shape), origin) for _ in range(2))
         for block in rows.blocks(check=True):
-            origin = block.h[0] if origin is None else origin
-            own = block.sums(block.h - origin, n_classes)
-            sums = own if sums is None else sums + own
+            block.add_to_(sums, block.h - origin)
         divisor = on_device(masses, sums)[:, None]
         means = origin + sums / divisor
         for block in rows.blocks():
-            own = block.sums(block.h - means[block.codes], n_classes)
-            left = own if left is None else left + own
+            block.add_to_(left, block.h - means[block.codes])
         return cls(rows.classes, counts, masses, means, left / divisor)
 
     @property
@@ -151,14 +150,16 @@ class ClassMoments:
         if len(rows):
             means = ClassMeans.of(rows)
             scatter = None
-            for block in rows.blocks(fewest=q // 2):  # a product of fewer rows is all overhead
-                d = block.h - means.means[block.codes]
-                d -= means.rests[block.codes]
-                if rows.weights is not None:
-                    d *= namespace(d).sqrt(block.weights)[:, None]
-                own = d.T @ d
-                scatter = own if scatter is None else scatter + own
-            self._absorb(means, scatter)
+            few = q // 2  # a product of fewer rows is all overhead
+            with threads_for(rows.step(few) * q**2):
+                for block in rows.blocks(few):
+                    d = block.h - means.means[block.codes]
+                    d -= means.rests[block.codes]
+                    if rows.weights is not None:
+                        d *= namespace(d).sqrt(block.weights)[:, None]
+                    own = d.T @ d
+                    scatter = own if scatter is None else scatter + own
+                self._absorb(means, scatter)
         return self
 
     def merge(self, other: "ClassMoments") -> Self:
