@@ -1,6 +1,6 @@
 """Neural collapse beside a naive float32 version: time, and memory on top of the rows.
 
-    python bench/collapse.py            (two minutes; --imagenet streams 1.28M x 2048: an hour)
+    python bench/collapse.py            (two minutes; --imagenet streams 1.28M x 2048: ten)
 
 One thread; seconds are the processor's, since machines are shared. Each number is a process of its
 own, so that nobody inherits another's peak: what numpy allocates (tracemalloc) and what the process
