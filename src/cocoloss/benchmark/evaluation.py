@@ -530,8 +530,8 @@ def all_measures(
     counts = np.unique(labels, return_counts=True)[1]
     if len(counts) < 2 or counts.min() < 2:  # no other class, or no other row of it, to differ from
         return measures | {"dispersity": NAN}
-    collapse = neural_collapse(first_embedding(classifier, rows), labels)
-    measures |= {"nc1": collapse.nc1, "nc4": collapse.nc4}
+    collapse = neural_collapse(first_embedding(classifier, rows), labels)._asdict()
+    measures |= {"nc1": collapse["nc1"], "nc4": collapse["nc4"]}
     if len(counts) > 2:  # two points are always a simplex
-        measures["nc2"] = collapse.nc2
+        measures["nc2"] = collapse["nc2"]
     return measures
