@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cocoloss._checks import listed
-from cocoloss.benchmark.experiments import EXPERIMENTS
 from cocoloss.benchmark.store import TUNING, Store, chosen_variants, labels_of, tables_left_out
-from cocoloss.benchmark.tasks import OK, OPEN
+from cocoloss.benchmark.tasks import EXPERIMENTS, OK, OPEN
 from cocoloss.exceptions import CoCoError
 from cocoloss.json_text import storable
 from cocoloss.stats import Comparison, bayesian_signed_rank, compare, holm

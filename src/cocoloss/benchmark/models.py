@@ -17,7 +17,6 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
 from cocoloss.benchmark.evaluation import ModelKind, Space
-from cocoloss.benchmark.experiments import import_from_here_too
 from cocoloss.benchmark.spec import what_there_is
 from cocoloss.benchmark.study import (
     load_optuna,
@@ -26,6 +25,7 @@ from cocoloss.benchmark.study import (
     suggest_network,
     suggest_svm,
 )
+from cocoloss.benchmark.tasks import import_from_here_too
 from cocoloss.estimators import CoCoClassifier
 from cocoloss.estimators.classifiers import BaseNetworkClassifier, ObjectiveClassifier
 from cocoloss.exceptions import CoCoError

@@ -33,9 +33,8 @@ from sklearn.svm import SVR
 from sklearn.utils import _safe_indexing
 
 from cocoloss.benchmark.evaluation import Evaluation
-from cocoloss.benchmark.experiments import task_of
 from cocoloss.benchmark.spec import what_there_is
-from cocoloss.benchmark.tasks import Result, TableInfo, Unit, seed_of
+from cocoloss.benchmark.tasks import Result, TableInfo, Unit, seed_of, task_of
 from cocoloss.benchmark.tasks import Task as FoldTask
 from cocoloss.columns import TablePreprocessor
 from cocoloss.estimators import CoCoClassifier, CoCoOrdinalClassifier, CoCoRegressor

@@ -9,10 +9,19 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cocoloss.benchmark.experiments import check_options, experiment_of, task_of
 from cocoloss.benchmark.spec import Spec
 from cocoloss.benchmark.store import Count, Store, labels_of, now, tables_left_out
-from cocoloss.benchmark.tasks import FAILED, OK, OPEN, TableInfo, Unit, seed_of
+from cocoloss.benchmark.tasks import (
+    FAILED,
+    OK,
+    OPEN,
+    TableInfo,
+    Unit,
+    check_options,
+    experiment_of,
+    seed_of,
+    task_of,
+)
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:

@@ -15,11 +15,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cocoloss.benchmark.experiments import experiment_files, experiment_of
 from cocoloss.benchmark.plan import Pace, Plan, Remainder, Tables, make_plan, remainder
 from cocoloss.benchmark.spec import Spec
 from cocoloss.benchmark.store import Store, StoreError
-from cocoloss.benchmark.tasks import FAILED, OK, TIMEOUT, Finished, Result, Task, Unit, environment
+from cocoloss.benchmark.tasks import (
+    FAILED,
+    OK,
+    TIMEOUT,
+    Finished,
+    Result,
+    Task,
+    Unit,
+    environment,
+    experiment_files,
+    experiment_of,
+)
 from cocoloss.benchmark.workers import DaskPool, HerePool, Pool, Running, one_line
 from cocoloss.exceptions import CoCoError
 from cocoloss.json_text import storable

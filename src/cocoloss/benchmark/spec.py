@@ -235,7 +235,7 @@ class Spec:
     """
 
     name: str  # what reports call it
-    kind: str  # of experiment, as cocoloss.benchmark.experiments.load_experiment has it
+    kind: str  # of experiment, as cocoloss.benchmark.tasks.load_experiment has it
     data: Data
     models: Models
     deviations: tuple[str, ...] = ()  # in words, what differs from the paper

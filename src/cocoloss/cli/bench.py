@@ -46,8 +46,8 @@ class SpecFile(NamedTuple):
 
     def read(self) -> "Spec":
         """Return the spec with the changes."""
-        from cocoloss.benchmark.experiments import import_from_here_too  # noqa: PLC0415
         from cocoloss.benchmark.spec import check_seconds, load_spec  # noqa: PLC0415
+        from cocoloss.benchmark.tasks import import_from_here_too  # noqa: PLC0415
 
         own = {}
         for text in self.models:

@@ -16,8 +16,8 @@ from cocoloss.benchmark.analysis import (
     printed_ranks,
     read_findings,
 )
-from cocoloss.benchmark.experiments import EXPERIMENTS, load_experiment
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tasks import EXPERIMENTS, load_experiment
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
 from cocoloss.json_text import as_json_text

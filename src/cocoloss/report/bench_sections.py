@@ -7,9 +7,8 @@ import numpy as np
 
 from cocoloss._checks import counted
 from cocoloss.benchmark.analysis import AccuracyAnalysis, Findings
-from cocoloss.benchmark.experiments import EXPERIMENTS
 from cocoloss.benchmark.spec import readable_time
-from cocoloss.benchmark.tasks import OPEN
+from cocoloss.benchmark.tasks import EXPERIMENTS, OPEN
 from cocoloss.report.bench_rankings import lead_blocks, mean_cell, ranking_blocks
 from cocoloss.report.document import (
     Block,
