@@ -518,6 +518,7 @@ PAPER_LOSSES = ("coco", "dr", "ce")
 WEIGHTED = (
     *("coco-default", "coco-networks", "coco-kernel"),
     *("coco-w", "dr-w", "ce-w", "ksvm-w", "rf-w", "hgb-w"),
+    *("hgb-raw-w", "lightgbm-w", "catboost-w"),
 )
 ON_THE_SPHERE = "dot regression on the sphere"
 

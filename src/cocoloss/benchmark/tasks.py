@@ -102,6 +102,7 @@ class TableInfo:
     fingerprint: str  # of the content: the same table has the same one, wherever it lies
     class_ratio: float = math.nan  # rows of the largest class over rows of the smallest, if known
     categorical_share: float = math.nan  # of the columns, if known
+    n_folds: int = 0  # outer ones that are given; 0 if the spec says how many
 
 
 @dataclass(frozen=True)
@@ -166,9 +167,19 @@ class Unit:
     draws_as: str = ""
 
     @classmethod
-    def of(cls, spec: "Spec", info: TableInfo, model: str, *, tasks: int, seconds: float) -> "Unit":
-        """Return the unit of a model and a table under a spec."""
-        context = digest_of([spec.hash, info.fingerprint, spec.models.own.get(model, "")])
+    def of(
+        cls,
+        spec: "Spec",
+        info: TableInfo,
+        model: str,
+        *,
+        tasks: int,
+        seconds: float,
+        version: str = "",
+    ) -> "Unit":
+        """Return the unit of a model and a table under a spec; a ``version`` has other keys."""
+        made = spec.models.own.get(model, version)
+        context = digest_of([spec.hash, info.fingerprint, made])
         seed = spec.folds.seed
         return cls(spec.kind, info.name, model, info, tasks, float(seconds), context, seed)
 
@@ -218,6 +229,9 @@ class Result:
     extra: Mapping[str, Any] = field(default_factory=dict)  # anything small that JSON has
     status: str = OK
     error: str = ""  # kind and message in one line
+    # Of each fold, cocoloss.benchmark.predictions.Predictions, if a spec keeps them: in files, not
+    # in the store.
+    predictions: Sequence[Any] = ()
 
     @property
     def ok(self) -> bool:
@@ -265,29 +279,27 @@ class BuiltIn:
     task: str = "classes"  # what the targets are
     measure: str = "balanced_accuracy"  # that ranks models
     higher_is_better: bool = True
-    uses_folds: tuple[str, ...] = ("outer", "inner")
+    tunes: bool = True  # or models have their usual settings, unless the spec says otherwise
 
 
-_UNTUNED = "cocoloss.benchmark.numbers_and_levels"
+_PROTOCOL = "cocoloss.benchmark.accuracy"
 EXPERIMENTS = {
-    "accuracy": BuiltIn(
-        "cocoloss.benchmark.accuracy", "Models tuned on inner folds and judged on outer ones."
-    ),
+    "accuracy": BuiltIn(_PROTOCOL, "Models tuned on inner folds and judged on outer ones."),
     "regression": BuiltIn(
-        _UNTUNED,
+        _PROTOCOL,
         "Models of numbers with their usual settings, judged on outer folds.",
         "numbers",
         "relative_rmse",
         higher_is_better=False,
-        uses_folds=("outer",),
+        tunes=False,
     ),
     "ordinal": BuiltIn(
-        _UNTUNED,
+        _PROTOCOL,
         "Models of ordered levels with their usual settings, judged on outer folds.",
         "levels",
         "mae",
         higher_is_better=False,
-        uses_folds=("outer",),
+        tunes=False,
     ),
 }
 NEEDED = ("plan", "drive", "run")
@@ -370,6 +382,25 @@ def import_from_here_too() -> None:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)
+
+
+def load_place(what: str, place: str) -> Any:
+    """Return what lies at a place, ``package.module:name``; messages begin with ``what`` it is."""
+    module_name, _, path = place.partition(":")
+    if not (module_name and path):
+        raise CoCoError(f"{what} must have the form package.module:name")
+    import_from_here_too()
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise CoCoError(
+            f"{what}: there is no module {error.name!r}; install it, or start where it lies"
+        ) from error
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise CoCoError(f"{what}: {module_name} has no {path!r}; check the spelling")
+        found = getattr(found, part)
+    return found
 
 
 def check_options(experiment: Experiment, kind: str, options: Mapping[str, Any]) -> None:

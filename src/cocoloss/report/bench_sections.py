@@ -63,9 +63,11 @@ def about_blocks(findings: Findings, module: Any) -> list[Block]:
         ("Core time", readable_time(findings.core_seconds), f"{findings.n_tasks:,} tasks"),
     )
     usual = EXPERIMENTS.get(findings.kind, EXPERIMENTS["accuracy"])
-    blocks: list[Block] = [Text(getattr(module, "ABOUT", usual.about), "lead"), Cards(cards)]
-    if used := getattr(module, "USES_FOLDS", usual.uses_folds):
-        blocks.append(Text(_protocol(findings, folds, tuned="inner" in used)))
+    tuned = usual.tunes or _is_tuned(findings.spec)
+    about = usual.about if tuned == usual.tunes else usual.about.replace(USUAL, TUNED)
+    blocks: list[Block] = [Text(getattr(module, "ABOUT", about), "lead"), Cards(cards)]
+    if used := getattr(module, "USES_FOLDS", ("outer", "inner")):
+        blocks.append(Text(_protocol(findings, folds, tuned=tuned and "inner" in used)))
     deviations = tuple(findings.spec["deviations"])
     if deviations:
         blocks += [Text("Differs from the paper:"), Items(deviations)]
@@ -76,6 +78,17 @@ def about_blocks(findings: Findings, module: Any) -> list[Block]:
         tables = "1 unusable table was" if n == 1 else f"{n:,} unusable tables were"
         blocks.append(Text(f"{tables} left out; see “What is missing” below.", "warning"))
     return blocks
+
+
+USUAL, TUNED = "with their usual settings, judged on", "tuned on inner folds, judged on"
+
+
+def _is_tuned(spec: Mapping[str, Any]) -> bool:
+    """Tell whether models that are usually left as they are were tuned all the same.
+
+    Stores of before that was possible say nothing of what is optimised.
+    """
+    return bool("optimise" in spec and spec["tuning"].get("trials_per_hyperparameter"))
 
 
 def _what_is_missing(missing: Any, n_units: int) -> str:
@@ -91,7 +104,7 @@ def _what_is_missing(missing: Any, n_units: int) -> str:
 
 def _protocol(findings: Findings, folds: Mapping[str, Any], *, tuned: bool) -> str:
     spec = findings.spec
-    said = f"{folds['outer']} outer folds"
+    said = _how_split(folds)
     if tuned:
         trials = spec["tuning"]["trials_per_hyperparameter"]
         which = "the first outer fold" if spec["tuning"]["mode"] == "first" else "every outer fold"
@@ -100,10 +113,28 @@ def _protocol(findings: Findings, folds: Mapping[str, Any], *, tuned: bool) -> s
             if trials
             else "no tuning"
         )
-        said += f"; {how}; {spec['training']['epochs']:,} epochs"
+        by = f" by {spec['optimise']}" if spec.get("optimise") and trials else ""
+        said += f"; {how}{by}"
+        if EXPERIMENTS.get(findings.kind, EXPERIMENTS["accuracy"]).task == "classes":
+            said += f"; {spec['training']['epochs']:,} epochs"
     cap = spec["data"]["max_rows"]
     rows = f"; at most {cap:,} rows of a table" if cap else ""
     return f"Tables from {spec['data']['source']}; {said}{rows}; seed {folds['seed']}."
+
+
+def _how_split(folds: Mapping[str, Any]) -> str:
+    """Say how rows were split; stores of before there was a choice have none of the keys."""
+    repeats = folds.get("repeats", 1)
+    said = f"{folds['outer']} outer folds" + (f", {repeats} times" if repeats > 1 else "")
+    if folds.get("given"):
+        return f"outer folds as given by {folds['given']}"
+    if folds.get("group"):
+        return f"{said}, no {folds['group']} in two of them"
+    return (
+        f"{said}, each after what it was learnt from by {folds['time']}"
+        if folds.get("time")
+        else said
+    )
 
 
 def missing_blocks(findings: Findings) -> list[Block]:
