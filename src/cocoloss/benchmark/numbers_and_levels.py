@@ -138,12 +138,35 @@ LEVELS = {
 }
 
 
+class Reading:
+    """A reader of tables and a model behind it, which need be no estimator of scikit-learn's."""
+
+    def __init__(self, reader: Any, model: Any) -> None:
+        self.reader, self.model = reader, model
+        for name in ("predict_proba", "predict_interval"):
+            if hasattr(model, name):
+                setattr(self, name, partial(self._ask, name))
+
+    def fit(self, X: Any, y: NDArray[Any]) -> "Reading":
+        """Fit both."""
+        self.model.fit(self.reader.fit(X).transform(X), y)
+        self.classes_ = getattr(self.model, "classes_", np.unique(y))
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Return what the model predicts."""
+        return self._ask("predict", X)
+
+    def _ask(self, name: str, X: Any, *more: Any) -> Any:
+        return getattr(self.model, name)(self.reader.transform(X), *more)
+
+
 def _on_frames(make: str, *given: Any, **fixed: Any) -> Maker:
     """Return what makes a model of :mod:`cocoloss.benchmark.models` that reads frames."""
 
     def made(seed: int, **params: Any) -> Any:
         models = import_module("cocoloss.benchmark.models")  # torch, which only benchmarks need
-        return make_pipeline(RawFrame(), getattr(models, make)(*given, params, seed, **fixed))
+        return Reading(RawFrame(), getattr(models, make)(*given, params, seed, **fixed))
 
     return made
 
@@ -322,7 +345,7 @@ def find_for_benchmark(judge: Judge, name: str, own: Mapping[str, str] | None = 
         first = RawFrame if kind.raw else TablePreprocessor
 
         def make(seed: int, **params: Any) -> Any:
-            return make_pipeline(first(), kind.make(0, params, seed))
+            return Reading(first(), kind.make(0, params, seed))
 
         return Model(name, make, "", kind.space, kind.n_hyperparameters, kind.whose)
     if name not in known:

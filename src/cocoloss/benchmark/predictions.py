@@ -183,11 +183,18 @@ class _SaidClasses(ClassifierMixin, _Said):
         super().__init__(said)
         self.classes_ = np.arange(len(said.classes))
         scores: Any = said.scores
+
+        # Scikit-learn looks at what there is, and at what that is called.
+        def predict_proba(X: NDArray[np.intp]) -> Any:
+            return scores[X[:, 0]]
+
+        def decision_function(X: NDArray[np.intp]) -> Any:
+            return (scores[:, 1] if scores.shape[1] == 2 else scores)[X[:, 0]]
+
         if said.scores_are == PROBABILITY:
-            self.predict_proba = lambda X: scores[X[:, 0]]
+            self.predict_proba = predict_proba
         elif said.scores_are == DECISION:
-            of_rows = scores[:, 1] if scores.shape[1] == 2 else scores
-            self.decision_function = lambda X: of_rows[X[:, 0]]
+            self.decision_function = decision_function
 
 
 def _scored(scorer: Callable[..., Any], said: Predictions) -> float:
