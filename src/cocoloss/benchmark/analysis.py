@@ -264,12 +264,14 @@ def rank(
     printed: PrintedRanks | None = None,
     rope: float | None = ROPE,
     by_pairs: bool = True,
+    folds_of_repeats: int = 0,
 ) -> Ranking | NotRanked:
     """Rank some models by a measure, which is a column of ``rows`` beside dataset, model and fold.
 
     Models without a row are left out with a note. ``missing`` says what becomes of datasets that
     lack a model: "drop_datasets", "worst" or "raise". Differences within ``rope`` do not matter;
-    without one there is no Bayesian comparison.
+    without one there is no Bayesian comparison. ``folds_of_repeats`` is how many folds each of
+    several repeats has: such folds share rows, and only the corrected t-test knows it.
     """
 
     def without(reason: str) -> NotRanked:
@@ -293,6 +295,9 @@ def rank(
     options: dict[str, Any] = {"missing": missing, "alpha": ALPHA}
     options["higher_is_better"] = higher_is_better
     fold_test, note = _fold_test(table, len(there))
+    if folds_of_repeats:
+        fold_test, note = "corrected_t", [REPEATED]
+        options["test_fraction"] = 1 / folds_of_repeats
     notes += note
     over_folds: dict[str, Any] = {"ranking": "folds", "fold_test": fold_test} if fold_test else {}
     try:
@@ -324,6 +329,12 @@ def rank(
         printed if printed and set(there) == set(printed.ranks) else None,
         tuple(notes),
     )
+
+
+REPEATED = (
+    "Folds of several repeats share rows; Nadeau and Bengio's corrected t-test, which allows for "
+    "that, ranks the models on a dataset."
+)
 
 
 def _too_few(table: Any) -> str:
@@ -565,6 +576,9 @@ def analyse_accuracy(
     n_folds = cells.count().unstack().reindex(index=scores.index, columns=scores.columns)
     partial = (n_folds > 0) & n_folds.lt(n_folds.max(axis=1), axis=0)
     options: dict[str, Any] = {"missing": missing, "printed": printed or {}}
+    folds = findings.spec["folds"]
+    if folds.get("repeats", 1) > 1:
+        options["folds_of_repeats"] = folds["outer"]
     groups = _accuracy_groups(models) if kind.task == "classes" else _all_models(models)
     rankings = _rank_groups(
         rows, models, groups, measure=measure, higher_is_better=higher, **options
