@@ -553,20 +553,29 @@ class AccuracyAnalysis:
     leads: Leads | None
     measure: str = "balanced_accuracy"  # of rankings, scores and spreads
     higher_is_better: bool = True
+    asked: tuple[str, ...] = ()  # measures beside those of the kind, that a spec or a user named
 
 
 def analyse_accuracy(
     findings: Findings,
     missing: str = "drop_datasets",
     printed: Mapping[str, PrintedRanks] | None = None,
+    measure: str | None = None,
 ) -> AccuracyAnalysis:
     """Rank models by balanced accuracy and dispersity, or by what a kind of experiment measures.
 
     ``missing`` says what becomes of datasets that lack a model: "drop_datasets" or "worst".
-    ``printed`` ranks, by measure, are set beside rankings of the same models.
+    ``printed`` ranks, by measure, are set beside rankings of the same models. ``measure`` is
+    another one to rank by, of those that the rows have.
     """
     kind = EXPERIMENTS.get(findings.kind, EXPERIMENTS["accuracy"])
-    measure, higher = kind.measure, kind.higher_is_better
+    higher = kind.higher_is_better
+    rope: float | None = ROPE
+    if measure is not None and measure != kind.measure:
+        _check_measure(findings, measure)
+        higher = measure not in LESS_IS_BETTER
+        rope = ROPE if higher and not measure.startswith("neg_") else None  # others have units
+    measure = measure or kind.measure
     lacking = [m for m in (measure, "dispersity") if m not in findings.rows.columns]
     rows = findings.rows.assign(**dict.fromkeys(lacking, float("nan")))
     models = models_of(findings)
@@ -581,7 +590,7 @@ def analyse_accuracy(
         options["folds_of_repeats"] = folds["outer"]
     groups = _accuracy_groups(models) if kind.task == "classes" else _all_models(models)
     rankings = _rank_groups(
-        rows, models, groups, measure=measure, higher_is_better=higher, **options
+        rows, models, groups, measure=measure, higher_is_better=higher, rope=rope, **options
     )
     reference = next((r.reference for r in rankings if isinstance(r, Ranking)), None)
     complete = scores.mask(partial)
@@ -595,7 +604,31 @@ def analyse_accuracy(
         leads=Leads(reference, complete, findings.characters) if reference and higher else None,
         measure=measure,
         higher_is_better=higher,
+        asked=tuple(name for name in findings.rows.columns if _was_asked_for(str(name), findings)),
     )
+
+
+LESS_IS_BETTER = frozenset({"log_loss", "rmse", "relative_rmse", "mae", "dispersity"})
+TAKEN_LATER = frozenset({"auc", "f1"})  # beside scikit-learn's, by `bench measure`
+
+
+def _was_asked_for(name: str, findings: Findings) -> bool:
+    """Tell whether a column is a measure that somebody named, now or when it was run."""
+    from sklearn.metrics import get_scorer_names  # noqa: PLC0415 - heavy
+
+    named = {*findings.spec.get("measures", ()), *TAKEN_LATER, *get_scorer_names()}
+    return name in named or ":" in name
+
+
+def _check_measure(findings: Findings, measure: str) -> None:
+    """Refuse a measure that no row has."""
+    rows = findings.rows
+    there = [str(name) for name in rows.select_dtypes("number").columns if name != "fold"]
+    if measure not in there:
+        raise CoCoError(
+            f"{findings.name} has no measure {measure!r}; it has {listed(there, quoted=False)}. "
+            f"`bench measure` adds one where predictions were kept"
+        )
 
 
 def printed_ranks(folders: Iterable[Path]) -> Mapping[str, PrintedRanks]:

@@ -403,7 +403,7 @@ def judge_folds(
             found["relative_rmse"] = float(found["rmse"] / off) if off else float("nan")
         if on_fold is not None:
             says = _Ranked(model, fitted) if "kappa" in judge.measures else fitted
-            found = on_fold(number, fold.test, says) | found
+            found = found | on_fold(number, fold.test, says) | found  # ours count
         rows.append({"fold": number, **found, "fit_seconds": seconds})
     return rows
 

@@ -369,6 +369,7 @@ def measure(
     show_default=True,
     help="Where a model has no result: leave the dataset out, or count the model as the worst.",
 )
+@click.option("--measure", metavar="NAME", help="Rank by this one of the recorded measures.")
 @experiments_option
 @options.json_option
 def report(
@@ -376,6 +377,7 @@ def report(
     out: Path,
     names: tuple[str, ...],
     missing: str,
+    measure: str | None,
     experiments: tuple[Path, ...],
     as_json: bool,
 ) -> None:
@@ -395,7 +397,7 @@ def report(
 
     with Store(store, create=False) as opened:
         written = write_bench_report(
-            opened, out, names=names, missing=missing, experiments=experiments
+            opened, out, names=names, missing=missing, experiments=experiments, measure=measure
         )
     if as_json:
         messages.print_json({"page": str(written[-1]), "files": [str(path) for path in written]})

@@ -252,6 +252,8 @@ def accuracy_blocks(_findings: Findings, analysis: AccuracyAnalysis, prefix: str
 
 
 def _title(analysis: AccuracyAnalysis) -> str:
+    if analysis.measure not in COLUMNS:  # by the name that its scorer has
+        return analysis.measure
     heading = COLUMNS[analysis.measure]
     return heading[0].upper() + heading[1:]
 
@@ -260,7 +262,8 @@ def measures_grid(analysis: AccuracyAnalysis) -> Grid:
     """Return the mean of each measure by model; the best stands out where they are comparable."""
     frame = analysis.measures
     whole = analysis.scores.notna() & ~analysis.partial
-    shown = [m for m in COLUMNS if m in frame.columns and frame[m].notna().any()]
+    names = dict.fromkeys([*COLUMNS, *analysis.asked])
+    shown = [m for m in names if m in frame.columns and frame[m].notna().any()]
     if analysis.measure == "relative_rmse":  # each table has its own unit: there is no mean of them
         shown = [m for m in shown if m != "mae"]
     columns = [[number_of(int(n)) for n in frame["n_datasets"]]]
@@ -269,7 +272,8 @@ def measures_grid(analysis: AccuracyAnalysis) -> Grid:
         on = whole.loc[:, frame[measure].notna()]
         # Means over different datasets cannot be compared, nor can times on different machines.
         if measure not in COSTS | NEITHER and on.eq(on.iloc[:, 0], axis=0).all(axis=None):
-            cells = stand_out(cells, higher_is_better=measure in HIGHER)
+            higher = measure in HIGHER or measure not in COLUMNS  # scorers are so
+            cells = stand_out(cells, higher_is_better=higher)
         columns.append(cells)
     rows = [(Cell(m), *cells) for m, *cells in zip(frame.index, *columns, strict=True)]
     caption = (
@@ -283,7 +287,7 @@ def measures_grid(analysis: AccuracyAnalysis) -> Grid:
         )
     return Grid(
         "Means over folds, then datasets",
-        ("model", "datasets", *(COLUMNS[m] for m in shown)),
+        ("model", "datasets", *(COLUMNS.get(m, m) for m in shown)),
         tuple(rows),
         caption=caption,
         sortable=True,
@@ -300,7 +304,7 @@ def dataset_blocks(analysis: AccuracyAnalysis, prefix: str) -> list[Block]:
         (Cell(dataset), *_of_dataset(analysis, dataset)) for dataset in scores.index[:SHOWN_ROWS]
     )
     more = len(scores) - SHOWN_ROWS
-    mean = f"Mean {COLUMNS[analysis.measure]} over the outer folds"
+    mean = f"Mean {COLUMNS.get(analysis.measure, analysis.measure)} over the outer folds"
     caption = f"{mean}; the best of a dataset is bold."
     if analysis.partial.any(axis=None):
         caption += f" {PARTIAL} marks the mean of some folds: others are missing."
