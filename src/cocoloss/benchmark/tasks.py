@@ -309,7 +309,8 @@ class Experiment(Protocol):
     """What the runner asks of an experiment's module.
 
     It may have more: ``check_options(options)`` refuses options of the spec; ``USES_FOLDS`` names
-    the folds that a table must have rows for, if not both "outer" and "inner"; and for reports
+    the folds that a table must have rows for, if not both "outer" and "inner"; ``TAKES_ALL_KEYS``
+    says that it honours measures, kept predictions and every kind of folds; and for reports
     ``ABOUT``, a sentence, ``analyse(findings, missing)`` and ``blocks(findings, analysis,
     prefix)``.
     """
