@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_features
 
-from cocoloss.columns import TablePreprocessor
+from cocoloss.columns import RawFrame, TablePreprocessor
 from cocoloss.estimators import (
     CoCoClassifier,
     CrossEntropyClassifier,
@@ -29,6 +29,8 @@ from cocoloss.tables import Fold, stratified_folds
 Factory = Callable[[int, Mapping[str, Any], int], Any]
 # Called with a trial, the number of training rows, of columns and of classes; returns arguments.
 Space = Callable[[Any, int, int, int], dict[str, Any]]
+# Called with the number of a fold, its test rows and what was fitted; returns more measures.
+OnFold = Callable[[int, NDArray[np.int64], Any], dict[str, float]]
 LEAST_PROBABILITY = 1e-15  # of a class that a model calls impossible, or has never seen
 NAN = float("nan")
 TOLERANCE = 1e-3  # in which probabilities of float32 sum to one
@@ -44,6 +46,8 @@ class ModelKind:
     neural: bool = False  # a classifier of cocoloss, whose folds train in lockstep
     takes_epochs: bool = False  # ``max_iter`` is the spec's number of epochs
     whose: str = ""  # what messages call a model of the user's own; empty for ours
+    raw: bool = False  # gets a frame with categories and gaps, not a matrix
+    needs: str = ""  # a package that need not be installed
 
 
 def balanced_accuracy_of(classifier: Any, X: Any, y: Any) -> float:
@@ -239,10 +243,11 @@ def evaluate_folds(
     seed: int | Sequence[int],
     *,
     briefly: bool = False,
+    on_fold: OnFold | None = None,
 ) -> list[dict[str, Any]]:
     """Return a row of measures for each fold, with its number as "fold".
 
-    ``briefly`` leaves out all but the balanced accuracy.
+    ``briefly`` leaves out all but the balanced accuracy. What ``on_fold`` returns is added.
     """
     fitted = fit_folds(kind, params, X, y, list(folds.values()), seed)
     rows = []
@@ -252,6 +257,8 @@ def evaluate_folds(
             measures = {"balanced_accuracy": score}
         else:
             measures = measure(classifier, X, y, fold.test, fold.train, whose=kind.whose)
+        if on_fold is not None:
+            measures = measures | on_fold(number, fold.test, classifier) | measures  # ours count
         rows.append({"fold": number, **measures, "fit_seconds": seconds})
     return rows
 
@@ -293,7 +300,7 @@ def _alone(
     started = time.perf_counter()
     rows = _safe_indexing(X, fold.train)
     classes, labels = np.unique(y[fold.train], return_inverse=True)
-    preprocessor = TablePreprocessor().fit(rows)
+    preprocessor = (RawFrame() if kind.raw else TablePreprocessor()).fit(rows)
     inputs = preprocessor.transform(rows)
     model = kind.make(inputs.shape[1], params, seed)
     model.fit(inputs, labels)

@@ -27,7 +27,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from cocoloss.benchmark.experiments import experiment_of, load_experiment
 from cocoloss.benchmark.spec import Spec, readable_time
 from cocoloss.benchmark.tasks import (
     FAILED,
@@ -38,6 +37,8 @@ from cocoloss.benchmark.tasks import (
     Result,
     Task,
     environment,
+    experiment_of,
+    load_experiment,
 )
 from cocoloss.exceptions import CoCoError
 from cocoloss.json_text import json_value, storable
