@@ -101,6 +101,7 @@ class Fitted(NamedTuple):
     preprocessor: Any
     heads: list[Any]
     loo: Any = None  # LeaveOneOut, or the score alone where there are too many rows
+    honest: Any = None  # Honest, or why there is none, in words
 
 
 class LeaveOneOut(NamedTuple):
@@ -108,6 +109,15 @@ class LeaveOneOut(NamedTuple):
 
     proba: NDArray[np.float64]  # (n, C)
     score: float  # accuracy
+
+
+class Honest(NamedTuple):
+    """What is said of rows of the fit by what has not learnt from them."""
+
+    how: str  # "left out" or "held out", see cocoloss.metrics.quality
+    predicted: NDArray[np.float64]  # (m, C), probabilities; (m, t), numbers
+    true: NDArray[Any]  # (m,), positions in the classes; (m, t), numbers
+    weights: NDArray[np.float64]  # (m,)
 
 
 @contextmanager
@@ -412,13 +422,31 @@ def finish_job(job: Job, trained: Trained, heads: list[Any] | None = None) -> Fi
     masses = np.bincount(job.labels, weights=job.row_weights, minlength=job.n_classes)
     history = History(trained.loss_curves, trained.best_epochs, job.seed, masses.astype(np.float64))
     reads_outputs = is_named(design.head, READOUT)
+    honest: Any = "partial_fit holds no rows out"
     if heads is None:
         features = (networks.outputs if reads_outputs else networks.embeddings)(job.inputs)
         heads = _fit_heads(job, features)
+        honest = _held_out(job, features, [_fitted_value(head) for head in heads])
     encoder = getattr(job.preprocessor, "encoder_", job.preprocessor)  # a user's own has none
     values = tuple(_fitted_value(head) for head in heads)
     model = FittedModel(job.classes, job.prior, encoder, networks, values, reads_outputs)
-    return Fitted(model, history, job.preprocessor, heads)
+    return Fitted(model, history, job.preprocessor, heads, honest=honest)
+
+
+def _held_out(job: Job, features: NDArray[Any], heads: list[Any]) -> Honest | str:
+    """Return what is said of rows that members hold out, by those that do, or why nothing is."""
+    if not any(map(len, job.held_out)):
+        return "no rows were held out; networks hold some out with early_stopping=True"
+    if not all(hasattr(head, "predict_proba") for head in heads):
+        return "the head has no probabilities"
+    sums, times = np.zeros((len(job.labels), job.n_classes)), np.zeros(len(job.labels))
+    for head, h, rows in zip(heads, features, job.held_out, strict=True):
+        if len(rows):
+            sums[rows] += head.predict_proba(h[rows])
+            times[rows] += 1
+    seen = times > 0
+    proba = sums[seen] / times[seen, None]
+    return Honest("held out", proba, job.labels[seen], job.row_weights[seen])
 
 
 def _fit_heads(

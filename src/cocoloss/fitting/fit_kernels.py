@@ -18,6 +18,7 @@ from cocoloss.fitting.early_stopping import split_held_out
 from cocoloss.fitting.fit import (
     FEWEST_EPOCHS,
     Fitted,
+    Honest,
     LeaveOneOut,
     Rows,
     check_arguments,
@@ -115,7 +116,8 @@ def finish_kernels(solved: Solved) -> Fitted:
     accuracy = float(np.average(right, weights=rows.weights))
     loo = LeaveOneOut(_of_given_rows(rows, honest, model), accuracy)
     pace.say(f"of the rows, each left out, kernels are right about {accuracy:.1%}")
-    fitted = Fitted(model, history, rows.preprocessor, [found.readout], loo)
+    left_out = Honest("left out", honest, rows.labels, rows.weights)
+    fitted = Fitted(model, history, rows.preprocessor, [found.readout], loo, left_out)
     if design is not None:
         fitted = _with_networks(fitted, rows, design, honest, pace)
     pace.end()
@@ -151,11 +153,9 @@ def _with_networks(
     by_each = [head.predict_proba(h) for head, h in zip(heads, embeddings, strict=True)]
     scores = np.log(np.maximum([honest[held_out], *by_each], np.finfo(np.float64).tiny))
     scores -= np.log(rows.prior)
-    kernels, of_networks = pool_weights(
-        np.stack([scores[0], scores[1:].mean(axis=0)]),
-        rows.labels[held_out],
-        rows.weights[held_out],
-    )
+    labels, weights = rows.labels[held_out], rows.weights[held_out]
+    both = np.stack([scores[0], scores[1:].mean(axis=0)])
+    kernels, of_networks = pool_weights(both, labels, weights)
     pace.say(f"log probabilities of kernels weigh {kernels:.2f}, of networks {of_networks:.2f}")
     if of_networks < LEAST_SAY:
         return fitted
@@ -173,7 +173,11 @@ def _with_networks(
         loss_curves=[*fitted.history.loss_curves, *trained.loss_curves],
         best_epochs=np.r_[fitted.history.best_epochs, trained.best_epochs],
     )
-    return fitted._replace(model=pooled, history=history, heads=[*fitted.heads, *networks.heads])
+    logits = np.log(rows.prior) + kernels * both[0] + of_networks * both[1]
+    proba = np.exp(logits - logits.max(axis=1, keepdims=True))
+    said = Honest("held out", proba / proba.sum(axis=1, keepdims=True), labels, weights)
+    every = [*fitted.heads, *networks.heads]
+    return fitted._replace(model=pooled, history=history, heads=every, honest=said)
 
 
 def _of_given_rows(rows: Rows, proba: NDArray[np.float64], model: FittedModel) -> NDArray[Any]:
