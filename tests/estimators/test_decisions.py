@@ -17,7 +17,7 @@ from cocoloss import (
 from cocoloss.exceptions import CoCoError
 from cocoloss.metrics import balanced_accuracy
 
-QUICK = {"max_iter": 20, "n_members": 2, "hidden_layer_sizes": (16,)}
+QUICK = {"max_iter": 60, "n_members": 2, "hidden_layer_sizes": (16,)}
 MODELS = {
     "kernel": (CoCoClassifier, {"solver": "kernel"}),
     "network": (CoCoClassifier, QUICK),
