@@ -22,6 +22,7 @@ from cocoloss.columns.column_kinds import ColumnKind
 from cocoloss.columns.encoder import FloatEncoder, TableEncoder
 from cocoloss.json_text import json_value
 from cocoloss.kernels.search import Setting
+from cocoloss.recording.decisions import DecisionRecord, WorstRows
 
 DIGITS = 6  # significant ones in to_dict
 LARGE = ("embeddings", "class_means", "labels", "predicted", "is_test")  # not in to_dict
@@ -171,6 +172,10 @@ class RunRecord:
         On all training rows, by fits of the kernels without them; None if there were none.
     ridge_path : RidgePathRecord or None
         Of kernels.
+    decisions : DecisionRecord or None
+        Thresholds and costs; None without probabilities.
+    worst : WorstRows or None
+        Test rows whose class had the least probability; None without probabilities.
     """
 
     model: str
@@ -220,6 +225,8 @@ class RunRecord:
     importances: dict[str, float] = field(default_factory=dict)
     left_out: Outcome | None = None
     ridge_path: RidgePathRecord | None = None
+    decisions: DecisionRecord | None = None
+    worst: WorstRows | None = None
 
     @property
     def n_snapshots(self) -> int:
@@ -313,6 +320,8 @@ class NumbersRecord:
         Whether kernels were found by some of the rows, ``n_rows``.
     chosen, tried, metrics
         Kernels, as in :class:`RidgePathRecord`.
+    worst : WorstRows or None
+        Test rows that predictions are farthest from.
     """
 
     model: str
@@ -347,6 +356,7 @@ class NumbersRecord:
     column_gaps: dict[str, int] = field(default_factory=dict)
     n_left_out: int = 0
     importances: dict[str, float] = field(default_factory=dict)
+    worst: WorstRows | None = None
 
     member, n_networks = "kernel", 0
 

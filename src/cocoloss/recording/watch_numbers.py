@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from sklearn.utils import _safe_indexing
 
-from cocoloss._checks import RandomState, as_generator, check_integer, check_share
+from cocoloss._checks import RandomState, amount, as_generator, check_integer, check_share
 from cocoloss.estimators.regressor import CoCoRegressor
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.fit import as_table, unchanged_on_failure
 from cocoloss.fitting.fit_numbers import fit_numbers
 from cocoloss.fitting.targets import read_numbers
 from cocoloss.kernels.numbers import SolvedNumbers
+from cocoloss.recording.decisions import WORST, WorstRows, worst_rows
 from cocoloss.recording.measure import ROUNDING, metrics_by_round
 from cocoloss.recording.record import Covered, NumberOutcome, NumbersRecord
 from cocoloss.recording.watch import about
@@ -112,7 +113,8 @@ def record_numbers(
             power=float(model.readout.response.powers[0]),
             **_of_kernels(found, model, len(train)),
             **_tested(estimator, _safe_indexing(X, test), numbers[test], numbers[train].mean()),
-            **about(estimator, X),
+            **(described := about(estimator, X)),
+            worst=_worst(estimator, _safe_indexing(X, test), test, numbers[test], described),
         )
 
 
@@ -151,6 +153,21 @@ def _tested(estimator: CoCoRegressor, X: Any, y: NDArray[Any], mean: float) -> d
         "guessing_mae": float(np.mean(np.abs(guessed))),
         "is_better": bool(gain.mean() > 2 * gain.std() / np.sqrt(len(gain))),
     }
+
+
+def _worst(
+    estimator: CoCoRegressor,
+    X: Any,
+    places: NDArray[np.int64],
+    y: NDArray[Any],
+    described: dict[str, Any],
+) -> WorstRows:
+    """Return the rows that predictions are farthest from."""
+    predicted = np.asarray(estimator.predict(X))
+    off = y - predicted
+    order = np.argsort(-np.abs(off), kind="stable")[:WORST]
+    told = [(amount(y[i]), amount(predicted[i]), float(off[i])) for i in order]
+    return worst_rows(X, places, order, told, described["importances"])
 
 
 def _outcome(y: NDArray[Any], predicted: NDArray[Any]) -> NumberOutcome:

@@ -20,6 +20,7 @@ from cocoloss.files import write_whole
 from cocoloss.json_text import json_value
 from cocoloss.recording import NumbersRecord, RunRecord
 from cocoloss.recording.record import Outcome, rounded
+from cocoloss.report.decisions_report import decisions_of, script_decisions
 from cocoloss.report.document import visible
 from cocoloss.report.markup import render
 from cocoloss.report.numbers_report import numbers_report
@@ -28,7 +29,7 @@ from cocoloss.report.run_parts import STYLES, arguments_of, columns_of, kernels_
 
 SCRIPTS = (
     *("draw.js", "curves.js", "embedding.js", "reliability.js", "angles.js", "confusion.js"),
-    "run.js",
+    *("run.js", "decisions.js"),
 )
 BY_HEART = 0.1  # a gap between training and test rows that deserves a word
 FEW_TEST_ROWS = 5  # of a class: fewer say little about it
@@ -115,6 +116,8 @@ def run_report(record: RunRecord) -> str:
         linear=np.isfinite(record.measures["nc3"]).any(),
         n_seen=int(record.is_test.sum()),
         judged=_judged_rows(record),
+        decided=decisions_of(record),
+        majority=record.test_counts[record.train_counts.argmax()] / record.n_test,
         **_kernels(record),
         classes=_classes(record),
         n_untested=int(np.sum(record.test_counts == 0)),
@@ -288,6 +291,7 @@ def script_data(record: RunRecord, view: Projection | None) -> dict[str, Any]:
             for rows, judged in _judged_rows(record).items()
         },
     }
+    data |= script_decisions(record)
     known: dict[str, Any] = json_value(data, number=rounded)
     return known if view is None else known | _script_film(record, view)
 
