@@ -23,7 +23,7 @@ class TableEstimator(TransformerMixin, BaseEstimator):
     """An estimator whose ``model_`` embeds the rows of a table."""
 
     preprocess: Any
-    honest_: Any  # fitting.fit.Honest, or why there is none, in words
+    honest_: Any  # Honest, HeldOut of fitting.fit, or why there is neither, in words
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return the embedding of each row.
@@ -77,6 +77,8 @@ class TableEstimator(TransformerMixin, BaseEstimator):
                 f"there are no predictions of rows that the fit had not learnt from: {why}; "
                 f"cross-validate instead"
             )
+        if callable(self.honest_):  # rows that were held out
+            self.honest_ = self.honest_()
         return self.honest_
 
     def _measures(self, honest: Any) -> dict[str, Any]:

@@ -153,9 +153,11 @@ def _with_networks(
     by_each = [head.predict_proba(h) for head, h in zip(heads, embeddings, strict=True)]
     scores = np.log(np.maximum([honest[held_out], *by_each], np.finfo(np.float64).tiny))
     scores -= np.log(rows.prior)
-    labels, weights = rows.labels[held_out], rows.weights[held_out]
-    both = np.stack([scores[0], scores[1:].mean(axis=0)])
-    kernels, of_networks = pool_weights(both, labels, weights)
+    kernels, of_networks = pool_weights(
+        np.stack([scores[0], scores[1:].mean(axis=0)]),
+        rows.labels[held_out],
+        rows.weights[held_out],
+    )
     pace.say(f"log probabilities of kernels weigh {kernels:.2f}, of networks {of_networks:.2f}")
     if of_networks < LEAST_SAY:
         return fitted
@@ -173,9 +175,7 @@ def _with_networks(
         loss_curves=[*fitted.history.loss_curves, *trained.loss_curves],
         best_epochs=np.r_[fitted.history.best_epochs, trained.best_epochs],
     )
-    logits = np.log(rows.prior) + kernels * both[0] + of_networks * both[1]
-    proba = np.exp(logits - logits.max(axis=1, keepdims=True))
-    said = Honest("held out", proba / proba.sum(axis=1, keepdims=True), labels, weights)
+    said = replace(networks.honest, kernels=honest[held_out])  # all hold out the same rows
     every = [*fitted.heads, *networks.heads]
     return fitted._replace(model=pooled, history=history, heads=every, honest=said)
 

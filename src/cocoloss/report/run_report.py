@@ -117,6 +117,7 @@ def run_report(record: RunRecord) -> str:
         n_seen=int(record.is_test.sum()),
         judged=_judged_rows(record),
         decided=decisions_of(record),
+        middle=_off_the_middle(record),
         majority=record.test_counts[record.train_counts.argmax()] / record.n_test,
         **_kernels(record),
         classes=_classes(record),
@@ -164,6 +165,15 @@ def _may_be_guessing(record: RunRecord) -> bool:
     recall = np.diagonal(record.confusion)[counts > 0] / counts[counts > 0]
     spread = np.sqrt(np.sum(recall * (1 - recall) / counts[counts > 0])) / len(recall)
     return bool(record.balanced_accuracy - 2 * spread <= 1 / record.n_classes)
+
+
+def _off_the_middle(record: RunRecord) -> float:
+    """Return how many levels test rows are off the median of the training rows on average."""
+    below = np.cumsum(record.train_counts)
+    median = int(np.searchsorted(below, below[-1] / 2))
+    return float(
+        np.average(np.abs(np.arange(record.n_classes) - median), weights=record.test_counts)
+    )
 
 
 def _rarest_class(record: RunRecord) -> dict[str, str] | None:

@@ -9,7 +9,7 @@
   const all = (selector) => [...document.querySelectorAll(selector)];
   const [slider, select] = [get("threshold"), get("positive")];
   const LOOKS = { "test rows": { k: 1, dash: null }, "rows left out": { k: 2, dash: "2 4" } };
-  const [LEFT, TOP, LARGEST] = [46, 10, 330];
+  const [LEFT, TOP, LARGEST] = [46, 24, 330];
   const sets = Object.keys(data.against);
   const chooseBy = sets[sets.length - 1];
   const state = { at: Number(slider.value), positive: data.positive };
@@ -83,7 +83,7 @@
       const share = test.n_of_class / test.n;
       const guess = kind === "roc" ? [0, 1] : [share, share];
       root.append(line("kept", x(0), y(guess[0]), x(1), y(guess[1])));
-      root.append(text(axes.across, x(1), y(0) + 38, "end"), text(axes.up, x(0) + 8, y(1) + 14));
+      root.append(text(axes.across, x(1), y(0) + 38, "end"), text(axes.up, 4, 12));
       for (const rows of known()) {
         const { k, dash } = LOOKS[rows];
         const points = part(rows)[kind].map((p) => `${x(p[0])},${y(p[1])}`).join(" ");
