@@ -1,5 +1,7 @@
 """Priors, costs and thresholds at prediction, thresholds by honest rows, and how good a fit is."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -259,6 +261,9 @@ def test_where_nothing_is_honest_it_is_said_why(wine, tumours, tmp_path):
     kernels.save(tmp_path / "m.coco")
     with pytest.raises(AttributeError, match="a model file holds none; cross-validate instead"):
         CoCoClassifier.load(tmp_path / "m.coco").quality_  # noqa: B018
+    again = pickle.loads(pickle.dumps(CoCoClassifier(random_state=0, **QUICK).fit(X, y)))  # noqa: S301
+    with pytest.raises(AttributeError, match="a pickle of networks holds none"):
+        again.quality_  # noqa: B018
     numbers = CoCoRegressor(random_state=0, max_iter=2, n_members=1).fit(
         *load_diabetes(return_X_y=True)
     )

@@ -612,11 +612,12 @@ def test_a_page_without_a_movie_has_all_else(shown, blind):
     page = shown("blind")
     assert page.locator("#stage, #frame, #chart-angles, #chart-accuracy").count() == 0
     assert page.locator("table.confusion:not(.at)").count() == 2
-    assert page.locator("svg.chart").count() == 4  # of reliability
+    assert page.locator("svg.chart").count() == 4  # of reliability, and of thresholds
     assert page.locator(".ranking").count() >= 1
     assert page.locator("[data-swatch] svg").count() == 3
     titles = page.locator("h2").all_inner_texts()
-    assert titles[:3] == ["Test rows", "Rows left out", "What the columns weigh"]
+    assert titles[:4] == ["Test rows", "Rows left out", "Decisions", "Worst-predicted rows"]
+    assert titles[4] == "What the columns weigh"
     said = words(blind.record)
     assert "The model is" in said
     assert "kernel 1 of" not in said

@@ -460,6 +460,10 @@ class HeldOut:
     prior: NDArray[np.float64]  # (C,)
     kernels: NDArray[np.float64] | None = None  # (m, C): probabilities by kernels, if there are
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Become words in a pickle, which is small and holds nothing of rows."""
+        return str, ("a pickle of networks holds none",)
+
     def __call__(self) -> Honest:
         """Return what is said of the rows."""
         order = np.argsort(self.labels, kind="stable")
