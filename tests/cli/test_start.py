@@ -72,6 +72,8 @@ def test_predicting_needs_neither_torch_nor_scikit_learn(frame, table, tmp_path)
     numbers.to_csv(tmp_path / "numbers.csv", index=False)
     CoCoClassifier(**small).fit(numbers.to_numpy(), y).save(tmp_path / "array.coco")
     commands.append(["predict", tmp_path / "array.coco", tmp_path / "numbers.csv"])
+    decided = ["--costs", "ant=5,bee=1,cicada=1", "--priors", "empirical", "--proba"]
+    commands.append(["predict", tmp_path / "0.coco", table, *decided])
     assert modules_after(runs(*commands)) == "['pandas', 'numpy']"
     kernels = CoCoClassifier(solver="kernel", random_state=0).fit(X, y)
     kernels.save(tmp_path / "kernels.coco")

@@ -197,7 +197,7 @@ def test_boxes_matrix_and_reliability_are_those_of_the_rows_kept_apart(shown, re
     assert page.locator("[data-key=balanced_accuracy]").inner_text() == percent(float(score))
     assert percent(float(score)) in page.locator(".lead").inner_text()
 
-    counts = texts(page, "table.confusion tbody tr")
+    counts = texts(page, "table.confusion:not(.at) tbody tr")
     assert np.array_equal(np.array(counts, dtype=int), confusion_matrix(labels, predicted))
 
     bins = {}
@@ -345,7 +345,7 @@ def test_a_large_confusion_matrix_is_a_picture_that_tells(open_page, report, man
         page.mouse.move(box["x"] + (predicted + 0.5) * cell, box["y"] + (true + 0.5) * cell)
         said = page.locator(".tip").inner_text()
         assert f"{expected[true, predicted]} of {expected[true].sum()} test rows" in said
-    assert page.locator("table.confusion").count() == 0
+    assert page.locator("table.confusion:not(.at)").count() == 0
 
 
 def test_the_angles_are_those_of_the_class_means(shown, digits):
@@ -428,6 +428,8 @@ def test_every_number_says_whether_it_is_the_models_or_one_networks(shown, digit
         f"Balanced accuracy {first}",
         f"Test rows {model}",
         f"Why {model}",
+        f"Decisions {model}",
+        f"Worst-predicted rows {model}",
         f"Rows of each class {model}",
         f"Angles between class means {first}",
     }
@@ -572,7 +574,7 @@ def test_rows_left_out_have_a_matrix_and_a_reliability_curve_of_their_own(shown,
     labels = np.searchsorted(np.unique(kernels.y), kernels.y)
     train, _ = split_test(labels, 0.2, as_generator(0))
     p = kernels.estimator.loo_proba_
-    matrices = page.locator("table.confusion").all()
+    matrices = page.locator("table.confusion:not(.at)").all()
     assert len(matrices) == 2
     counts = matrices[1].locator("td[data-true]").all_text_contents()
     expected = confusion_matrix(labels[train], p.argmax(axis=1))
@@ -648,13 +650,14 @@ def test_the_corners_of_kernels_are_where_they_are(kernels):
 def test_a_page_without_a_movie_has_all_else(shown, blind):
     page = shown("blind")
     assert page.locator("#stage, #frame, #chart-angles, #chart-accuracy").count() == 0
-    assert page.locator("table.confusion").count() == 2
-    # Of reliability, and of rows that are explained.
-    assert page.locator("svg.chart").count() == 2 + len(blind.record.why.rows)
+    assert page.locator("table.confusion:not(.at)").count() == 2
+    # Of reliability, of thresholds, and of rows that are explained.
+    assert page.locator("svg.chart").count() == 4 + len(blind.record.why.rows)
     assert page.locator(".ranking").count() >= 1
     assert page.locator("[data-swatch] svg").count() == 3
     titles = page.locator("h2").all_inner_texts()
-    assert titles[:3] == ["Test rows", "Rows left out", "What the columns weigh"]
+    assert titles[:4] == ["Test rows", "Rows left out", "Decisions", "Worst-predicted rows"]
+    assert titles[4] == "What the columns weigh"
     said = words(blind.record)
     assert "The model is" in said
     assert "kernel 1 of" not in said

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cocoloss.cli import options
+from cocoloss.cli.decisions import OPTIONS, Asked, decision_options
 from cocoloss.cli.messages import ADVICE, listed, note, notes_for_warnings
 from cocoloss.exceptions import CoCoError
 
@@ -22,8 +23,8 @@ CHUNK_NUMBERS = 2**20  # numbers of a table held at once; embeddings and predict
 FEWEST_ROWS = 1000
 Part = TypeVar("Part")
 DIGITS = 8  # of probabilities, behind the point
-OF_TASK = {"--proba": "classes", "--interval": "numbers"}
-INSTEAD = {"--proba": "--interval 0.9", "--interval": "--proba"}
+OF_TASK = {"--interval": "numbers"} | dict.fromkeys(("--proba", *OPTIONS), "classes")
+INSTEAD = {"numbers": "--interval 0.9", "classes": "--proba"}
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ job_options = options.packed(
     help="Of levels: the most probable one, as if it is left out, or the middle or mean one, which "
     "are less far off.",
 )
+@decision_options
 @click.option("--outliers", is_flag=True, help="Add how strange each row is: larger is stranger.")
 @click.option(
     "--explain",
@@ -84,6 +86,7 @@ job_options = options.packed(
 )
 def predict(
     job: Job,
+    asked: Asked,
     proba: bool,
     interval: float | None,
     rule: str | None,
@@ -96,14 +99,18 @@ def predict(
 
     \b
     cocoloss predict churn.coco new.csv --out predictions.csv --proba
+    cocoloss predict churn.coco new.csv --out predictions.csv --costs yes=10,no=1
     cocoloss predict prices.coco new.csv --out predictions.csv --interval 0.9
     cocoloss predict churn.coco new.csv --out predictions.csv --explain 3
     """
-    needs = {"predict_proba": "--proba"} if proba else {}
+    needs = {"predict_proba": asked.given[0]} if asked.given else {}
+    needs |= {"predict_proba": "--proba"} if proba else {}
     needs |= {"predict_interval": "--interval"} if interval is not None else {}
     needs |= {"outlier_score": "--outliers"} if outliers else {}
     loaded = _load(job, needs)
     predicted = _by_rule(job.model, rule)
+    if asked.given:
+        loaded, predicted = _as_asked(job.model, loaded, asked, rule, predicted)
     classes = loaded.classes.tolist() if proba else []
     names = ["prediction", *(f"probability_{label}" for label in classes)]
     names += [] if interval is None else ["lower", "upper"]
@@ -115,7 +122,8 @@ def predict(
         if proba:
             P = model.predict_proba(X)
             most = model.classes[P.argmax(axis=1)]
-            columns = [predicted(model, X) if rule else most, *P.T.round(DIGITS)]
+            other = rule or asked.given
+            columns = [predicted(model, X) if other else most, *P.T.round(DIGITS)]
         elif interval is not None:
             mean, ends = model.predict_with_interval(X, interval)
             columns = [mean, *ends.T]
@@ -135,7 +143,7 @@ def _strongest(model: Any, X: "pd.DataFrame", predicted: Any, k: int) -> list[An
     return [part for _, part in (strongest.round(DIGITS) if of_classes else strongest).items()]
 
 
-def _by_rule(path: Path, rule: str | None) -> Callable[["Model", "pd.DataFrame"], Any]:
+def _by_rule(path: Path, rule: str | None) -> Callable[..., Any]:
     """Return what predicts: the model, or the estimator of levels, which knows rules."""
     if rule is None:
         return lambda model, X: model.predict(X)
@@ -145,11 +153,26 @@ def _by_rule(path: Path, rule: str | None) -> Callable[["Model", "pd.DataFrame"]
     if not hasattr(estimator, "predict_cumulative"):
         raise CoCoError("--rule is for a model of levels, which `fit --task levels` makes")
 
-    def by_rule(model: "Model", X: "pd.DataFrame") -> Any:
+    def by_rule(model: "Model", X: "pd.DataFrame", priors: Any = None) -> Any:
         estimator.model_ = model  # which reads the table as it is written
-        return estimator.predict(X, rule=rule)
+        return estimator.predict(X, rule=rule, priors=priors)
 
     return by_rule
+
+
+def _as_asked(
+    path: Path, model: Any, asked: Asked, rule: str | None, by_rule: Callable[..., Any]
+) -> tuple[Any, Callable[..., Any]]:
+    """Return the model under the priors that count, and what decides as the user asks."""
+    from cocoloss.estimators.model_file import load_decider  # noqa: PLC0415 - heavy
+
+    if rule is not None and asked.given != ["--priors"]:
+        raise CoCoError(f"--rule and {asked.given[0]} both decide; leave one of them out")
+    model, decided = asked.read(model, load_decider(path))
+    if rule is not None:
+        prior = model.prior
+        return model, lambda model, X: by_rule(model, X, priors=prior)
+    return model, lambda model, X: decided(model.predict_proba(X))
 
 
 @click.command()
@@ -181,7 +204,7 @@ def _load(job: Job, needs: dict[str, str]) -> Any:
             if option in OF_TASK and OF_TASK[option] != model.task:
                 raise CoCoError(
                     f"{option} is for {OF_TASK[option]}, and {job.model} predicts {model.task}; "
-                    f"say {INSTEAD[option]} to know how sure it is"
+                    f"say {INSTEAD[model.task]} to know how sure it is"
                 )
             raise CoCoError(f"{option} is not for this model: its head has no {method}")
     return model

@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from cocoloss.exceptions import CoCoError
+
 if TYPE_CHECKING:
     from cocoloss.columns.drift import Drift
     from cocoloss.fitting.explain import Explanation
@@ -26,6 +28,7 @@ class TableEstimator(TransformerMixin, BaseEstimator):
     """An estimator whose ``model_`` embeds the rows of a table."""
 
     preprocess: Any
+    honest_: Any  # Honest, HeldOut of fitting.fit, or why there is neither, in words
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return the embedding of each row.
@@ -107,6 +110,37 @@ class TableEstimator(TransformerMixin, BaseEstimator):
         from cocoloss.columns.drift import drift_of  # noqa: PLC0415 - seldom needed
 
         return drift_of(self._fitted_model().encoder, X)
+
+    @property
+    def quality_(self) -> Any:
+        """How good the fit is by rows that were left out or held out, beside guessing.
+
+        A :class:`cocoloss.metrics.quality.Quality`: ``str`` of it is one line.
+        """
+        from cocoloss.metrics.quality import Quality  # noqa: PLC0415 - if asked for
+
+        try:
+            honest = self._honest_rows()
+        except CoCoError as error:
+            raise AttributeError(str(error)) from None
+        return Quality(honest.how, len(honest.true), self._measures(honest))
+
+    def _honest_rows(self) -> Any:
+        """Return what is said of rows by what has not learnt from them, or say why nothing is."""
+        self._fitted_model()
+        if self.honest_ is None or isinstance(self.honest_, str):
+            why = self.honest_ or "a model file holds none"
+            raise CoCoError(
+                f"there are no predictions of rows that the fit had not learnt from: {why}; "
+                f"cross-validate instead"
+            )
+        if callable(self.honest_):  # rows that were held out
+            self.honest_ = self.honest_()
+        return self.honest_
+
+    def _measures(self, honest: Any) -> dict[str, Any]:
+        """Return how good honest predictions are."""
+        raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file such as ``model.coco``, whole or not at all.

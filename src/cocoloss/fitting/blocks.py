@@ -571,11 +571,14 @@ def _fit_look(
         columns = preprocessor.encoder_.columns
         odd = {name: replace(columns[name], remark=why) for name, why in strays.items()}
         warn_of_columns(odd, in_estimator=True, stacklevel=5)
-    right = form.readout.predict_proba(form.honest).argmax(axis=1) == labels
+    proba = form.readout.predict_proba(form.honest)
     sampled = np.bincount(labels, weights=copies)
-    score = float(np.average(right, weights=copies * (totals / sampled)[labels]))
+    stand_for = copies * (totals / sampled)[labels]
+    score = float(np.average(proba.argmax(axis=1) == labels, weights=stand_for))
+    weights = stand_for * (copies.sum() / stand_for.sum())  # errors are those of the sample
+    honest = steps.Honest("left out", proba, labels, weights)
     history = History([[s.loss for s in form.recipe.members]], np.zeros(1, np.int64), seed, totals)
     encoder = getattr(preprocessor, "encoder_", preprocessor)
     model = FittedModel(classes, prior, encoder, form.machine, (form.readout,))
     pace.end()
-    return steps.Fitted(model, history, preprocessor, [form.readout], OfSample(score))
+    return steps.Fitted(model, history, preprocessor, [form.readout], OfSample(score), honest)

@@ -19,6 +19,7 @@ from cocoloss.fitting.explain import Reference
 from cocoloss.fitting.fit import (
     FEWEST_EPOCHS,
     Fitted,
+    Honest,
     LeaveOneOut,
     Rows,
     check_arguments,
@@ -125,7 +126,8 @@ def finish_kernels(solved: Solved) -> Fitted:
     accuracy = float(np.average(right, weights=rows.weights))
     loo = LeaveOneOut(_of_given_rows(rows, honest, model), accuracy)
     pace.say(f"of the rows, each left out, kernels are right about {accuracy:.1%}")
-    fitted = Fitted(model, history, rows.preprocessor, [found.readout], loo)
+    left_out = Honest("left out", honest, rows.labels, rows.weights)
+    fitted = Fitted(model, history, rows.preprocessor, [found.readout], loo, left_out)
     if design is not None:
         fitted = _with_networks(fitted, rows, design, honest, pace)
     pace.end()
@@ -183,7 +185,9 @@ def _with_networks(
         loss_curves=[*fitted.history.loss_curves, *trained.loss_curves],
         best_epochs=np.r_[fitted.history.best_epochs, trained.best_epochs],
     )
-    return fitted._replace(model=pooled, history=history, heads=[*fitted.heads, *networks.heads])
+    said = replace(networks.honest, kernels=honest[held_out])  # all hold out the same rows
+    every = [*fitted.heads, *networks.heads]
+    return fitted._replace(model=pooled, history=history, heads=every, honest=said)
 
 
 def _of_given_rows(rows: Rows, proba: NDArray[np.float64], model: FittedModel) -> NDArray[Any]:

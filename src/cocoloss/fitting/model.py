@@ -7,7 +7,7 @@ torch: numpy and pandas are enough.
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol, Self
 
@@ -451,6 +451,21 @@ class FittedModel(EmbeddingModel):
     def has(self, method: str) -> bool:
         """Return whether the heads have a method, such as ``"predict_proba"``."""
         return hasattr(self.heads[0], method)
+
+    @property
+    def knows_its_prior(self) -> bool:
+        """Whether probabilities are meant under a prior that can be changed."""
+        return all(hasattr(head, "prior") for head in self.heads)
+
+    def with_prior(self, prior: NDArray[np.float64]) -> Self:
+        """Return the model as a fit under another prior would have left it."""
+        if not self.knows_its_prior:
+            raise CoCoError(
+                "priors cannot be changed: the head is not one of cocoloss, and does not say which "
+                "its probabilities are meant for; leave priors out, or choose another head"
+            )
+        heads = tuple(replace(head, prior=prior) for head in self.heads)
+        return replace(self, prior=prior, heads=heads)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row: the argmax of :meth:`predict_proba` if there is one.

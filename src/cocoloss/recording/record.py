@@ -22,6 +22,7 @@ from cocoloss.columns.column_kinds import ColumnKind
 from cocoloss.columns.encoder import FloatEncoder, TableEncoder
 from cocoloss.json_text import json_value
 from cocoloss.kernels.search import Setting
+from cocoloss.recording.decisions import DecisionRecord, WorstRows
 from cocoloss.recording.why import Why
 
 DIGITS = 6  # significant ones in to_dict
@@ -174,6 +175,10 @@ class RunRecord:
         Of kernels.
     why : Why or None
         What columns add to predictions of test rows; None if heads only vote.
+    decisions : DecisionRecord or None
+        Thresholds and costs; None without probabilities.
+    worst : WorstRows or None
+        Test rows whose class had the least probability; None without probabilities.
     """
 
     model: str
@@ -224,6 +229,8 @@ class RunRecord:
     left_out: Outcome | None = None
     ridge_path: RidgePathRecord | None = None
     why: Why | None = None
+    decisions: DecisionRecord | None = None
+    worst: WorstRows | None = None
 
     @property
     def n_snapshots(self) -> int:
@@ -317,6 +324,8 @@ class NumbersRecord:
         Whether kernels were found by some of the rows, ``n_rows``.
     chosen, tried, metrics
         Kernels, as in :class:`RidgePathRecord`.
+    worst : WorstRows or None
+        Test rows that predictions are farthest from.
     """
 
     model: str
@@ -352,6 +361,7 @@ class NumbersRecord:
     n_left_out: int = 0
     importances: dict[str, float] = field(default_factory=dict)
     why: Why | None = None
+    worst: WorstRows | None = None
 
     member, n_networks = "kernel", 0
 

@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from sklearn.utils import _safe_indexing
 
-from cocoloss._checks import RandomState, as_generator, check_integer, check_share
+from cocoloss._checks import RandomState, amount, as_generator, check_integer, check_share
 from cocoloss.estimators.regressor import CoCoRegressor
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.fit import as_table, unchanged_on_failure
 from cocoloss.fitting.fit_numbers import fit_numbers
 from cocoloss.fitting.targets import read_numbers
 from cocoloss.kernels.numbers import SolvedNumbers
+from cocoloss.recording.decisions import WORST, WorstRows, worst_rows
 from cocoloss.recording.measure import ROUNDING, metrics_by_round
 from cocoloss.recording.record import Covered, NumberOutcome, NumbersRecord
 from cocoloss.recording.watch import about
@@ -117,7 +118,8 @@ def record_numbers(
             **_of_kernels(found, model, len(train)),
             why=why_of_numbers(model, X_test, numbers[test], widths, trained),
             **tested,
-            **about(estimator, X),
+            **(described := about(estimator, X)),
+            worst=_worst(X_test, test, numbers[test], tested["test"].predicted, described),
         )
 
 
@@ -156,6 +158,20 @@ def _tested(estimator: CoCoRegressor, X: Any, y: NDArray[Any], mean: float) -> d
         "guessing_mae": float(np.mean(np.abs(guessed))),
         "is_better": bool(gain.mean() > 2 * gain.std() / np.sqrt(len(gain))),
     }
+
+
+def _worst(
+    X: Any,
+    places: NDArray[np.int64],
+    y: NDArray[Any],
+    predicted: NDArray[Any],
+    described: dict[str, Any],
+) -> WorstRows:
+    """Return the rows that predictions are farthest from."""
+    off = y - predicted
+    order = np.argsort(-np.abs(off), kind="stable")[:WORST]
+    told = [(amount(y[i]), amount(predicted[i]), float(off[i])) for i in order]
+    return worst_rows(X, places, order, told, described["importances"])
 
 
 def _outcome(y: NDArray[Any], predicted: NDArray[Any]) -> NumberOutcome:

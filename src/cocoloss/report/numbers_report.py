@@ -45,6 +45,8 @@ def numbers_report(record: NumbersRecord) -> str:
         width=record.coverage[SHOWN][1],
         is_odd=abs(record.coverage[SHOWN][0] - SHOWN) > ODD,
         most_points=MOST_POINTS,
+        plain_width=np.ptp(np.quantile(record.left_out.true, [(1 - SHOWN) / 2, (1 + SHOWN) / 2])),
+        left_out_guess=record.left_out.true.std(),
         columns=columns_of(record),
         arguments=arguments_of(record),
         **kernels_of(

@@ -20,6 +20,7 @@ from cocoloss.files import write_whole
 from cocoloss.json_text import json_value
 from cocoloss.recording import NumbersRecord, RunRecord
 from cocoloss.recording.record import Outcome, Reliability, rounded
+from cocoloss.report.decisions_report import decisions_of, script_decisions
 from cocoloss.report.document import visible
 from cocoloss.report.markup import render
 from cocoloss.report.numbers_report import numbers_report
@@ -35,7 +36,7 @@ from cocoloss.report.run_parts import (
 
 SCRIPTS = (
     *("draw.js", "curves.js", "embedding.js", "reliability.js", "angles.js", "confusion.js"),
-    *("run.js", "why.js"),
+    *("run.js", "why.js", "decisions.js"),
 )
 BY_HEART = 0.1  # a gap between training and test rows that deserves a word
 FEW_TEST_ROWS = 5  # of a class: fewer say little about it
@@ -125,6 +126,9 @@ def run_report(record: RunRecord) -> str:
         linear=np.isfinite(record.measures["nc3"]).any(),
         n_seen=int(record.is_test.sum()),
         judged=_judged_rows(record),
+        decided=decisions_of(record),
+        middle=_off_the_middle(record),
+        majority=record.test_counts[record.train_counts.argmax()] / record.n_test,
         **_kernels(record),
         classes=_classes(record),
         n_untested=int(np.sum(record.test_counts == 0)),
@@ -171,6 +175,15 @@ def _may_be_guessing(record: RunRecord) -> bool:
     recall = np.diagonal(record.confusion)[counts > 0] / counts[counts > 0]
     spread = np.sqrt(np.sum(recall * (1 - recall) / counts[counts > 0])) / len(recall)
     return bool(record.balanced_accuracy - 2 * spread <= 1 / record.n_classes)
+
+
+def _off_the_middle(record: RunRecord) -> float:
+    """Return how many levels test rows are off the median of the training rows on average."""
+    below = np.cumsum(record.train_counts)
+    median = int(np.searchsorted(below, below[-1] / 2))
+    return float(
+        np.average(np.abs(np.arange(record.n_classes) - median), weights=record.test_counts)
+    )
 
 
 def _rarest_class(record: RunRecord) -> dict[str, str] | None:
@@ -308,6 +321,7 @@ def script_data(record: RunRecord, view: Projection | None) -> dict[str, Any]:
             for rows, judged in _judged_rows(record).items()
         },
     }
+    data |= script_decisions(record)
     known: dict[str, Any] = json_value(data, number=rounded)
     return known if view is None else known | _script_film(record, view)
 
