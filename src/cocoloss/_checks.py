@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cocoloss.exceptions import CoCoError
+from cocoloss.exceptions import CoCoError, GeometryError
 
 SHOWN = 8  # names in a list before "and so many more"
 RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -35,6 +35,18 @@ def check_share(value: object, name: str) -> float:
 def check_n_classes(n_classes: object) -> int:
     """Return the number of classes: there is nothing to tell apart below two."""
     return check_integer(n_classes, "n_classes", minimum=2)
+
+
+def check_room_for_simplex(n_classes: int, embedding_dim: int) -> None:
+    """Refuse an embedding space that is too small for C equidistant unit vectors."""
+    # NOTE[PAPER]: the paper asks C <= q - 1. The simplex spans C - 1 dimensions (its vertices
+    # sum to zero), so q >= C - 1 suffices.
+    if embedding_dim < n_classes - 1:
+        raise GeometryError(
+            f"a simplex of {n_classes} classes needs embedding_dim >= n_classes - 1 = "
+            f"{n_classes - 1}, but embedding_dim is {embedding_dim}; use a larger embedding_dim, "
+            f'or, where a similarity is asked for, "packing": vectors spread as well as possible'
+        )
 
 
 def check_option(value: object, name: str, options: Iterable[str]) -> str:

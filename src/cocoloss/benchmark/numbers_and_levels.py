@@ -298,7 +298,7 @@ def fit_fold(
     """Return an estimator that is fitted to the training rows of a fold, and the seconds."""
     started = time.perf_counter()
     estimator = make(seed)
-    if device is not None and "device" in estimator.get_params(deep=False):
+    if device is not None and hasattr(estimator, "device"):
         estimator.set_params(device=device)
     fitted = estimator.fit(_safe_indexing(X, fold.train), y[fold.train])
     return fitted, time.perf_counter() - started

@@ -264,8 +264,8 @@ class Spec:
     ...     "models": {"names": ["coco", "rf"]},
     ...     "folds": {"outer": 3},
     ... })
-    >>> spec.folds
-    Folds(outer=3, inner=3, seed=0)
+    >>> spec.folds.outer, spec.folds.inner
+    (3, 3)
 
     What does not change a task's numbers does not change the hash:
 

@@ -232,6 +232,16 @@ def as_dense(X: Any) -> NDArray[Any]:
     return np.asarray(X.toarray())
 
 
+def is_wide(X: Any) -> bool:
+    """Return whether this is a sparse matrix that is not to be made dense."""
+    return is_sparse(X) and X.ndim == 2 and X.shape[1] > MOST_DENSE
+
+
+def rows_of(X: Any) -> Any:
+    """Return a sparse matrix as one whose rows can be chosen: dense, unless it is wide."""
+    return X.tocsr() if is_wide(X) else as_dense(X)
+
+
 def is_polars(X: Any) -> bool:
     """Return whether something is of polars, without importing polars."""
     return type(X).__module__.partition(".")[0] == "polars"

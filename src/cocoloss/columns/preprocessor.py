@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from cocoloss.columns.column_kinds import FROM_DTYPE, ColumnOptions
 from cocoloss.columns.encoder import FloatEncoder, TableEncoder
-from cocoloss.columns.sparse import SparseEncoder, is_wide
+from cocoloss.columns.frames import is_wide
+from cocoloss.columns.sparse import SparseEncoder
 from cocoloss.exceptions import CoCoError
 from cocoloss.number_text import AUTO
 

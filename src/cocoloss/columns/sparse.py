@@ -14,21 +14,11 @@ from numpy.typing import NDArray
 
 from cocoloss._checks import is_sparse, require, state_array, state_part
 from cocoloss.columns.column_kinds import NUMBER
-from cocoloss.columns.frames import MOST_DENSE, Header, as_dense, check_is_table, read_table
+from cocoloss.columns.frames import MOST_DENSE, Header, check_is_table, read_table
 from cocoloss.exceptions import CoCoError
 
 MOST_NUMBERS = 200  # that stand for a row
 LEAST_SHARE = 1e-6  # of the largest singular value, below which there is nothing but rounding
-
-
-def is_wide(X: Any) -> bool:
-    """Return whether this is a sparse matrix that is not to be made dense."""
-    return is_sparse(X) and X.ndim == 2 and X.shape[1] > MOST_DENSE
-
-
-def rows_of(X: Any) -> Any:
-    """Return a sparse matrix as one whose rows can be chosen: dense, unless it is wide."""
-    return X.tocsr() if is_wide(X) else as_dense(X)
 
 
 def learn_components(

@@ -27,8 +27,7 @@ from sklearn.utils import _safe_indexing
 from cocoloss._checks import did_you_mean, is_sparse, listed
 from cocoloss.columns.column_kinds import warn_of_columns
 from cocoloss.columns.encoder import TableEncoder
-from cocoloss.columns.frames import are_paths, is_dask, is_dataset, is_polars
-from cocoloss.columns.sparse import rows_of
+from cocoloss.columns.frames import are_paths, is_dask, is_dataset, is_polars, rows_of
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.model import (
     FittedModel,

@@ -26,8 +26,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from cocoloss._checks import as_generator, check_integer, check_option, is_sparse
 from cocoloss.columns import make_preprocessor
-from cocoloss.columns.frames import check_is_table, is_polars
-from cocoloss.columns.sparse import rows_of
+from cocoloss.columns.frames import check_is_table, is_polars, rows_of
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.early_stopping import deal_held_out, split_held_out
 from cocoloss.fitting.explain import Reference, make_references

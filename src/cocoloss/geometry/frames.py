@@ -25,6 +25,7 @@ from cocoloss._checks import (
     as_generator,
     check_integer,
     check_n_classes,
+    check_room_for_simplex,
 )
 from cocoloss.exceptions import CoCoError, GeometryError
 
@@ -34,18 +35,6 @@ from cocoloss.exceptions import CoCoError, GeometryError
 FIRST_SHARPNESS = (0.3, 3.0, 0.1, 10.0, 1.0, 30.0)
 LAST_SHARPNESS = 1e5  # the maximum is then right to about 1e-5 of the gap
 N_STAGES_PER_DECADE = 2
-
-
-def check_room_for_simplex(n_classes: int, embedding_dim: int) -> None:
-    """Refuse an embedding space that is too small for C equidistant unit vectors."""
-    # NOTE[PAPER]: the paper asks C <= q - 1. The simplex spans C - 1 dimensions (its vertices
-    # sum to zero), so q >= C - 1 suffices.
-    if embedding_dim < n_classes - 1:
-        raise GeometryError(
-            f"a simplex of {n_classes} classes needs embedding_dim >= n_classes - 1 = "
-            f"{n_classes - 1}, but embedding_dim is {embedding_dim}; use a larger embedding_dim, "
-            f'or, where a similarity is asked for, "packing": vectors spread as well as possible'
-        )
 
 
 def simplex_frame(

@@ -12,9 +12,15 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cocoloss._checks import as_float_array, check_integer, check_n_classes, check_option
+from cocoloss._checks import (
+    as_float_array,
+    check_integer,
+    check_n_classes,
+    check_option,
+    check_room_for_simplex,
+)
 from cocoloss.exceptions import GeometryError, GeometryWarning
-from cocoloss.geometry.frames import check_room_for_simplex, packing_frame
+from cocoloss.geometry.frames import packing_frame
 
 _CALLER_OF_SIMILARITY = 3  # stack level: this warning, the kind's function, similarity()
 TOLERANCE = 1e-6  # relative to the largest entry or eigenvalue: room for matrices in float32

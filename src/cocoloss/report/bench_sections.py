@@ -67,7 +67,8 @@ def about_blocks(findings: Findings, module: Any) -> list[Block]:
     about = f"{usual.about} {TUNED if tuned else USUAL}."
     blocks: list[Block] = [Text(getattr(module, "ABOUT", about), "lead"), Cards(cards)]
     if used := getattr(module, "USES_FOLDS", ("outer", "inner")):
-        blocks.append(Text(_protocol(findings, folds, tuned=tuned and "inner" in used)))
+        may_tune = "inner" in used and (tuned or usual.tunes)
+        blocks.append(Text(_protocol(findings, folds, tuned=may_tune)))
     deviations = tuple(findings.spec["deviations"])
     if deviations:
         blocks += [Text("Differs from the paper:"), Items(deviations)]
