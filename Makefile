@@ -18,7 +18,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[all]"
 	@touch $(INSTALLED)
 
-demo: install ## compare five models on two data sets and write a page about each
+demo: install ## compare six models on two data sets and write a page about each
 	$(BIN)/cocoloss demo
 	@echo
 	@echo "next: a file of made-up customers who stay or leave; yours will do as well"

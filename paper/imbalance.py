@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from cocoloss.benchmark.spec import Spec
 
 ABOUT = "Plain and balanced CoCo, each tuned for itself, over the imbalance of classes."
+TAKES_ALL_KEYS = True  # as cocoloss.benchmark.accuracy does
 PLAIN, BALANCED = "coco-plain", "coco-balanced"  # the paper's pair
 # Column -> what it is. The paper's "average test score across inner folds" may be the first or the
 # last; the first one counts here, since the last is the largest of many.

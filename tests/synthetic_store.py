@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.spec import Spec
-from cocoloss.benchmark.tasks import Environment, Finished, Result, TableInfo, Unit
+from cocoloss.benchmark.tasks import Environment, Finished, Result, TableInfo, Unit, load_experiment
 from cocoloss.report import bench_report
 
 PAPER = Path(__file__).parents[1] / "paper"

@@ -1,5 +1,7 @@
 """How many threads the products of numpy, scipy and torch may use: one where they are small."""
 
+import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -7,12 +9,51 @@ from functools import cache
 from threading import Lock, get_ident
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 # Multiplications of one step from which a second thread is worth its risk. On idle cores it pays
 # from some 3e7 on, by a third; on busy ones the threads wait for each other, and ten folds that
 # take 3 s on one thread were seen to take 130 s on two.
 WORTH_A_THREAD = 1_000_000_000
+# What libraries read when they are loaded, and processes that are started; the last is joblib's.
+VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "LOKY_MAX_CPU_COUNT",
+)
+
+
+def use_threads(n: int) -> Any:
+    """Bound the threads of each library that is loaded, or will be; return what can undo it.
+
+    Libraries of numpy and scikit-learn, torch, and what joblib takes for the number of cores.
+    """
+    os.environ.update(dict.fromkeys(VARIABLES, str(n)))
+    limits = threadpool_limits(n)
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.get_num_threads() != n:
+        torch.set_num_threads(n)
+    return limits
+
+
+@contextmanager
+def at_most_threads(n: int) -> Iterator[None]:
+    """Bound the threads of each library from here to there."""
+    before = {name: os.environ.get(name) for name in VARIABLES}
+    torch = sys.modules.get("torch")
+    torch_before = torch.get_num_threads() if torch is not None else None
+    limits = use_threads(n)
+    try:
+        yield
+    finally:
+        limits.restore_original_limits()
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+        if torch is not None:
+            torch.set_num_threads(torch_before)
 
 
 @contextmanager

@@ -293,3 +293,17 @@ def test_the_help_comes_without_anything_heavy():
     code = "import sys, cocoloss.cli.bench; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"torch", "numpy", "sqlalchemy", "distributed"} & set(done.stdout.split())
+
+
+def test_threads_and_device_reach_the_tasks_and_change_no_key(folder, monkeypatch):
+    seen = []
+    monkeypatch.setattr("cocoloss.benchmark.workers.use_threads", seen.append)
+    bench("run", "tiny.toml", "--workers", 0, "--threads", 3, code=FAILED)
+    assert set(seen) == {3}
+    spec = load_spec("tiny.toml")
+    other = spec.changed(threads=3, device="cuda")
+    assert (other.limits.threads, other.limits.device) == (3, "cuda")
+    assert other.hash == spec.hash
+    assert "24 tasks, all done" in bench("run", "tiny.toml", "--workers", 0, code=FAILED).stdout
+    line = refusal("run", "tiny.toml", "--device", "abacus")
+    assert "device 'abacus' cannot be used here" in line

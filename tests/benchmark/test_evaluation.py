@@ -5,11 +5,21 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss as their_log_loss
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from cocoloss import CoCoClassifier, CrossEntropyClassifier
-from cocoloss.benchmark.evaluation import evaluate_folds, log_loss, measure
+from cocoloss.benchmark.evaluation import (
+    NAMES,
+    auc,
+    evaluate_folds,
+    evaluate_models,
+    log_loss,
+    measure,
+    rarer_class,
+    score_folds,
+)
 from cocoloss.benchmark.models import ModelKind
+from cocoloss.columns import TablePreprocessor
 from cocoloss.exceptions import CoCoError
 from cocoloss.metrics import dispersity
 from cocoloss.tables import stratified_folds
@@ -143,3 +153,90 @@ def test_dispersity_is_that_of_the_first_members_features_and_one_class_has_none
     of_one_class = measure(network, X, y, np.arange(50))
     assert np.isnan(of_one_class["dispersity"])
     assert 0 <= of_one_class["balanced_accuracy"] <= 1
+
+
+def area_by_pairs(y, score, label):
+    """Return how often a row of a class scores above another one, ties half, pair by pair."""
+    won, n = 0.0, 0
+    for i in range(len(y)):
+        for j in range(len(y)):
+            if y[i] == label != y[j]:
+                won += (score[i] > score[j]) + 0.5 * (score[i] == score[j])
+                n += 1
+    return won / n
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_auc_is_that_of_pairs_in_a_loop(n_classes):
+    rng = np.random.default_rng(n_classes)
+    classes = np.array(["a", "b", "c", "d"])[:n_classes]
+    y = rng.choice(classes, 60)
+    p = rng.dirichlet(np.ones(n_classes), size=60).round(1)  # with ties
+    expected = np.mean([area_by_pairs(y, p[:, k], classes[k]) for k in range(n_classes)])
+    assert auc(y, p, classes) == pytest.approx(expected)
+    if n_classes == 2:
+        assert auc(y, p[:, 1], classes) == pytest.approx(area_by_pairs(y, p[:, 1], "b"))
+
+
+def test_auc_leaves_out_classes_that_are_not_there():
+    y, p = np.array(["a", "a", "b", "z"]), np.random.default_rng(0).dirichlet([1, 1, 1], size=4)
+    classes = np.array(["a", "b", "c"])  # of training: z is not among them, c not in the test
+    expected = np.mean([area_by_pairs(y, p[:, k], classes[k]) for k in (0, 1)])
+    assert auc(y, p, classes) == pytest.approx(expected)
+    assert np.isnan(auc(np.array(["a", "a"]), p[:2], classes))
+
+
+def f1_by_counting(y, predicted, label):
+    hits = misses = false_alarms = 0
+    for truth, said in zip(y, predicted, strict=True):
+        hits += truth == said == label
+        misses += truth == label != said
+        false_alarms += said == label != truth
+    return 2 * hits / (2 * hits + misses + false_alarms)
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), ("ant", "bee", "cow")])
+def test_f1_is_counted(labels):
+    rng = np.random.default_rng(0)
+    y = rng.choice(labels, 120, p=[0.7, 0.3] if len(labels) == 2 else [0.5, 0.3, 0.2])
+    X = rng.normal(size=(120, 2)) + np.unique(y, return_inverse=True)[1][:, None]
+    (found,) = evaluate_models(X, y, ["ksvm"], n_folds=3)
+    counted = ["yes"] if len(labels) == 2 else labels
+    for k, fold in enumerate(stratified_folds(y, 3, 0)):
+        codes = SVC(C=10, class_weight="balanced")
+        inputs = TablePreprocessor().fit(X[fold.train])
+        codes.fit(inputs.transform(X[fold.train]), y[fold.train])
+        predicted = codes.predict(inputs.transform(X[fold.test]))
+        expected = np.mean([f1_by_counting(y[fold.test], predicted, c) for c in counted])
+        assert found.folds["f1"][k] == pytest.approx(expected)
+
+
+def test_the_rarer_of_two_classes_is_the_one_that_f1_is_of():
+    assert rarer_class(np.array([0, 0, 1])) == 1
+    assert rarer_class(np.array([0, 1, 1])) == 0
+    assert rarer_class(np.array(["b", "a"])) == "b"
+    assert rarer_class(np.array([0, 1, 2])) is None
+
+
+def test_every_model_has_its_first_fold_first_and_all_folds_in_the_end():
+    X, y = load_iris(return_X_y=True)
+    how = {"n_folds": 3, "network_options": {"max_iter": 1, "n_members": 1}}
+    found = list(score_folds(X, y, ["ce", "ksvm", "coco"], **how))
+    assert [one.model for one in found] == 3 * ["ce", "ksvm", "coco"]
+    assert {one.n_folds for one in found} == {3}
+    for evaluation in evaluate_models(X, y, ["ce", "ksvm"], **how):
+        assert evaluation.n_folds == 3
+        assert evaluation.n_train == 100
+        assert np.isfinite(evaluation.folds["auc"]).all()
+
+
+def test_boosted_trees_weigh_classes_as_the_priors_say():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["rare", "usual"], [40, 360])
+    X = rng.normal(size=(400, 2)) + 0.8 * (y == "rare")[:, None]
+    (alike,), (as_they_occur,) = (
+        evaluate_models(X, y, ["hgb"], n_folds=3, priors=priors)
+        for priors in ("uniform", "empirical")
+    )
+    assert alike.mean("balanced_accuracy") > as_they_occur.mean("balanced_accuracy") + 0.03
+    assert NAMES["hgb"] == "boosted trees"

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from bench_cli import bench, refusal
 
-from cocoloss.benchmark.experiments import experiment_files, load_experiment
 from cocoloss.benchmark.spec import load_spec
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tasks import experiment_files, load_experiment
 from cocoloss.exceptions import CoCoError
 
 MINE = """

@@ -242,7 +242,7 @@ def test_an_own_variant_of_our_classifiers_trains_in_lockstep(own_module, iris):
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("my_models", "'mine' .my_models. must have the form package.module:factory"),
+        ("my_models", "'mine' .my_models. must have the form package.module:name"),
         ("nowhere.at_all:f", "'mine' .* there is no module 'nowhere'; install it"),
         ("my_models:linaer", "'mine' .* my_models has no 'linaer'"),
         ("my_models:broken", "'mine' .* could not be made: OSError: no licence"),

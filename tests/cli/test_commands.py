@@ -56,7 +56,11 @@ def test_kernels_are_fitted_and_say_how_good_they_are(run, refused, table, tmp_p
     out, p = tmp_path / "m.coco", tmp_path / "p.csv"
     asked = ("fit", table, "--target", "kind", "--out", out, "--drop", "id", "--solver", "kernel")
     printed = run(*asked).output
-    assert re.search(r"fitted    \d kernels?, .* s; right for \d+\.\d% of the rows", printed)
+    assert re.search(r"fitted    \d kernels?, .* s\n", printed)
+    said = (
+        r"quality   rows left out: balanced accuracy 0\.\d{3} ± 0\.\d{3} \(guessing 0\.333\), log"
+    )
+    assert re.search(said, printed)
     assert "it holds 150 rows of the table, as numbers" in printed
     run("predict", out, table, "--proba", "--out", p)
     model, frame = cocoloss.load(out), pd.read_csv(table)
@@ -99,12 +103,27 @@ def test_predict_gives_what_the_model_says(run, table, frame, model, tmp_path):
     assert lines == ["prediction", *found["prediction"]]
 
 
+def test_predict_says_which_columns_count(run, table, frame, model, tmp_path):
+    out = tmp_path / "p.csv"
+    run("predict", model, table, "--out", out, "--proba", "--explain", "2", "--keep", "id")
+    found = pd.read_csv(out)
+    added = ["column_1", "contribution_1", "column_2", "contribution_2"]
+    assert list(found)[-4:] == added
+    expected = cocoloss.load(model).explain(frame).top(2)
+    assert found["column_1"].tolist() == expected["column_1"].tolist()
+    np.testing.assert_allclose(found["contribution_1"], expected["contribution_1"], atol=1e-8)
+    assert found["column_1"].value_counts().idxmax() == "size"
+    all_of_them = run("predict", model, table, "--explain", "99").stdout.splitlines()[0]
+    n_columns = len(cocoloss.load(model).feature_names_in_)
+    assert all_of_them.count("contribution_") == n_columns
+
+
 def test_long_tables_are_answered_part_by_part(run, table, frame, model, tmp_path, monkeypatch):
     whole, parts = tmp_path / "whole.csv", tmp_path / "parts.csv"
-    run("predict", model, table, "--out", whole, "--proba")
+    run("predict", model, table, "--out", whole, "--proba", "--explain", 1)
     monkeypatch.setattr("cocoloss.cli.predict.CHUNK_NUMBERS", 1)
     monkeypatch.setattr("cocoloss.cli.predict.FEWEST_ROWS", 7)
-    run("predict", model, table, "--out", parts, "--proba")
+    run("predict", model, table, "--out", parts, "--proba", "--explain", 1)
     assert parts.read_text() == whole.read_text()
 
 
@@ -187,7 +206,7 @@ def small_forest(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_forest")
-def test_demo_compares_five_models_on_two_data_sets(run, tmp_path):
+def test_demo_compares_six_models_on_two_data_sets(run, tmp_path):
     out = tmp_path / "pages"
     output = run("demo", "--out", out, "--folds", 2, "--epochs", 2).stdout
     assert "breast cancer: 569 rows" in output
@@ -231,7 +250,7 @@ def test_help_tells_every_command(run):
 
 
 @pytest.mark.usefixtures("small_forest")
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [80, 125])
 def test_nothing_of_the_table_is_cut(run, table, monkeypatch, width):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as in a terminal
     monkeypatch.setenv("COLUMNS", str(width))
@@ -239,9 +258,9 @@ def test_nothing_of_the_table_is_cut(run, table, monkeypatch, width):
     output = re.sub(r"\x1b\[[0-9;]*m", "", run(*args).stdout)
     assert "…" not in output
     assert max(map(len, output.splitlines())) <= width
-    for words in ("balanced accuracy", "log loss", "dispersity", "NC4", "s/fit"):
+    for words in ("balanced accuracy", "AUC", "log loss", "dispersity", "NC4", "s/fit"):
         assert output.count(words) == 1
-    for name in ("CoCo", "dot regression", "cross-entropy", "random forest", "kernel SVM"):
+    for name in ("CoCo", "dot regression", "cross-entropy", "boosted trees", "kernel SVM"):
         assert output.count(name) == (2 if width == 80 else 1)
     assert "3 folds; classes count alike for every model" in output
     assert " ± 0." in output

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from cocoloss.cli.compare import as_scores, compare
 from cocoloss.exceptions import CoCoError
+from cocoloss.stats import against
 from cocoloss.stats import compare as compare_models
 
 MODELS = ["ours", "theirs", "chance"]
@@ -322,3 +323,29 @@ def test_names_that_merely_resemble_errors_are_scores(run, long):
     for name in ("lossless", "r2", "kappa", "coverage"):
         done = run(long.rename(columns={"score": name}), "--score", name, "--json")
         assert json.loads(done.stdout)["models"][0]["model"] == "ours"
+
+
+@pytest.mark.parametrize("test", ["nemenyi", "wilcoxon"])
+def test_a_control_is_tested_against_all_others_and_put_into_words(wide, run, found, test):
+    expected = against(compare_models(wide, test=test), "theirs")
+    shown = run(wide, "--control", "theirs", "--test", test).output
+    assert "theirs against each other, with intervals of 95 %" in shown
+    paragraph = shown.strip().splitlines()[-1]  # one line, to be pasted
+    assert paragraph.startswith("We compared 3 models on 12 datasets by score")
+    assert "The control, theirs, leads on average over ours by" in paragraph
+    known = found(wide, "--control", "theirs", "--test", test)
+    assert known["prose"] == paragraph
+    assert known["against"]["is_control"]
+    for other in known["against"]["others"]:
+        for name in ("p_value", "lead", "lead_low", "rank_biserial", "cliffs_delta_high"):
+            assert other[name] == pytest.approx(expected.table.loc[other["model"], name])
+
+
+def test_without_a_control_the_best_has_its_leads_and_no_tests(wide, run, found, refusal):
+    shown = run(wide).output
+    assert "ours against each other" in shown
+    assert "adjusted p" not in shown
+    assert not found(wide)["against"]["is_control"]
+    assert "no model 'thiers' to compare with; did you mean 'theirs'" in refusal(
+        wide, "--control", "thiers"
+    )

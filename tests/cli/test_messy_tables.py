@@ -2,13 +2,14 @@
 
 import csv
 import json
+from io import StringIO
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import cocoloss
-from cocoloss.benchmark.evaluation import evaluate_models
+from cocoloss.benchmark.evaluation import score_folds
 
 N = 90
 N_ROWS = 150  # of the table of insects
@@ -154,9 +155,9 @@ def test_evaluate_reads_columns_as_fit_does(run, semicolons, monkeypatch):
 
     def listen(X, *args, **options):
         tables.append(X)
-        return evaluate_models(X, *args, **options)
+        return score_folds(X, *args, **options)
 
-    monkeypatch.setattr("cocoloss.benchmark.evaluation.evaluate_models", listen)
+    monkeypatch.setattr("cocoloss.benchmark.evaluation.score_folds", listen)
     args = ("evaluate", semicolons, "--target", "Art", "--drop", "Nr", "--categorical", "Filiale")
     result = run(*args, "--month-first", "--folds", 2, "--model", "rf", "--json")
     assert {name: str(dtype) for name, dtype in tables[0].dtypes.items()} == {
@@ -373,3 +374,70 @@ def test_classes_and_columns_that_may_be_meant_otherwise_are_noted(run, tmp_path
     )
     path.write_text("\n".join(["a,y", *(f"{i % 5},c{i % 3}" for i in range(280))]))
     assert run(*asked).stderr == ""
+
+
+def test_whole_numbers_as_classes_have_their_order_and_their_letters(run, tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "m.coco"
+    rng = np.random.default_rng(0)
+    y = np.tile([2, 10, 100, -1, 0], 12)
+    table = pd.DataFrame({"size": np.log2(y + 3) + rng.normal(scale=0.01, size=60), "y": y})
+    table.to_csv(path, index=False)
+    asked = ("fit", path, "--target", "y", "--task", "classes", "--out", out)
+    facts = json.loads(run(*asked, "--json").stdout)
+    assert list(facts["classes"]) == ["-1", "0", "2", "10", "100"]
+    given = pd.read_csv(StringIO(run("predict", out, path, "--proba").stdout), dtype=str)
+    assert list(given)[1:] == [f"probability_{label}" for label in (-1, 0, 2, 10, 100)]
+    assert given["prediction"].tolist() == table["y"].astype(str).tolist()
+    # 02 is not 2: then all of them are text.
+    table.astype({"y": str}).replace({"y": {"2": "02"}}).to_csv(path, index=False)
+    facts = json.loads(run(*asked, "--json").stdout)
+    assert list(facts["classes"]) == ["-1", "0", "02", "10", "100"]
+    assert "02" in run("predict", out, path).stdout.split()
+
+
+def test_cells_of_several_values_are_told(run, refused, frame, tmp_path):
+    path, out = tmp_path / "t.parquet", tmp_path / "m.coco"
+    frame.assign(tags=[["a", "b"]] * N_ROWS).to_parquet(path)
+    asked = ("fit", path, "--target", "kind", "--out", out, *FAST)
+    line = refused(*asked)
+    assert "column 'tags' holds several values in a cell, such as ['a' 'b']" in line
+    assert "--drop tags" in line
+    run(*asked, "--drop", "tags")
+    assert "several values" in refused("fit", path, "--target", "tags", "--out", out)
+
+
+def test_fit_prints_what_tuning_has_found(run, frame, tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "m.coco"
+    frame[["size", "kind"]].to_csv(path, index=False)
+    asked = ("fit", path, "--target", "kind", "--out", out, "--tune", 3, "--epochs", 2)
+    facts = json.loads(run(*asked, "--members", 1, "--json").stdout)
+    tuned = facts["tuned"]
+    assert tuned["trials"] == 3
+    found = cocoloss.load(out).get_params()
+    assert {name: found[name] for name in tuned["params"]} == {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in tuned["params"].items()
+    }
+    lines = run(*asked, "--members", 1).stdout.splitlines()
+    (at,) = (i for i, line in enumerate(lines) if line.startswith("tuned"))
+    assert f"3 settings; balanced accuracy {tuned['balanced_accuracy']:.4f}" in lines[at]
+    written = ", ".join(f"{name}={found[name]}" for name in tuned["params"])
+    assert lines[at + 1].strip() == f"the best of them: {written or 'the default settings'}"
+
+
+def test_a_table_of_two_rows_is_not_taken_for_identifiers(refused, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n1,yes\n2,no\n")
+    line = refused("fit", path, "--target", "y", "--out", tmp_path / "m.coco")
+    assert "a class is learnt from two rows or more" in line
+    assert "identifier" not in line
+
+
+def test_the_score_that_is_compared_is_said_where_there_are_several(run, tmp_path):
+    path = tmp_path / "scores.csv"
+    rows = [
+        f"d{i},{model},{0.5 + i / 100 + (model == 'A') / 9},{i}" for i in range(8) for model in "AB"
+    ]
+    path.write_text("\n".join(["dataset,model,accuracy,rmse", *rows]))
+    assert "compared by accuracy; --score rmse would compare by that" in run("compare", path).stderr
+    assert "would compare" not in run("compare", path, "--score", "accuracy").stderr

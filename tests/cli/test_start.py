@@ -61,7 +61,7 @@ def test_predicting_needs_neither_torch_nor_scikit_learn(frame, table, tmp_path)
         model.save(file)
         commands += [
             ["predict", file, table, "--out", tmp_path / "1.csv"],
-            ["predict", file, table, "--proba", "--outliers", "--keep", "id"],
+            ["predict", file, table, "--proba", "--outliers", "--explain", "2", "--keep", "id"],
             ["embed", file, table, "--keep", "id", "--out", tmp_path / "2.csv"],
         ]
     size = X["size"].fillna(0)
@@ -72,11 +72,29 @@ def test_predicting_needs_neither_torch_nor_scikit_learn(frame, table, tmp_path)
     numbers.to_csv(tmp_path / "numbers.csv", index=False)
     CoCoClassifier(**small).fit(numbers.to_numpy(), y).save(tmp_path / "array.coco")
     commands.append(["predict", tmp_path / "array.coco", tmp_path / "numbers.csv"])
+    decided = ["--costs", "ant=5,bee=1,cicada=1", "--priors", "empirical", "--proba"]
+    commands.append(["predict", tmp_path / "0.coco", table, *decided])
     assert modules_after(runs(*commands)) == "['pandas', 'numpy']"
     kernels = CoCoClassifier(solver="kernel", random_state=0).fit(X, y)
     kernels.save(tmp_path / "kernels.coco")
-    loaded = modules_after(runs(["predict", tmp_path / "kernels.coco", table, "--outliers"]))
+    asked = ["--outliers", "--explain", "2"]
+    loaded = modules_after(runs(["predict", tmp_path / "kernels.coco", table, *asked]))
     assert loaded in ("['pandas', 'numpy']", "['pandas', 'scipy', 'numpy']")  # an L1 kernel's
+
+
+@pytest.mark.filterwarnings("ignore::cocoloss.columns.column_kinds.ColumnsWarning")
+def test_predicting_from_text_needs_neither(frame, tmp_path):
+    words = frame["city"] + " is seen by " + frame["alive"] + " or " + frame["kind"]
+    texts = [f"{text} {'abcdefgh'[k % 8] * 3} {'ijklm'[k % 5] * 4}" for k, text in enumerate(words)]
+    X = pd.DataFrame({"note": texts, "size": frame["size"]})
+    model = CoCoClassifier(max_iter=1, n_members=1, random_state=0).fit(X, frame["kind"])
+    assert model.preprocessor_.kinds_ == {"note": "text", "size": "number"}
+    model.save(tmp_path / "m.coco")
+    X.to_csv(tmp_path / "t.csv", index=False)
+    command = ["predict", tmp_path / "m.coco", tmp_path / "t.csv", "--out", tmp_path / "p.csv"]
+    assert modules_after(runs(command)) == "['pandas', 'numpy']"
+    predicted = pd.read_csv(tmp_path / "p.csv")["prediction"]
+    assert predicted.tolist() == model.predict(X).tolist()
 
 
 @pytest.mark.parametrize("head", ["ridge", "svm"])

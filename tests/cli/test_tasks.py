@@ -1,5 +1,6 @@
 """Numbers and ordered levels on the command line: the same commands as for classes."""
 
+import io
 import json
 import re
 
@@ -66,7 +67,9 @@ def test_prices_are_learnt_without_a_word_about_what_they_are(prices, houses):
     assert "other text such as 'sold', which is a gap; such rows are left out" in done.stderr
     assert "left out 3 rows whose price is not known" in done.stderr
     assert re.search(r"numbers   [\d,]+ to [\d,]+, mean [\d,]+\n", done.stdout)
-    said = r"fitted    \d kernels?, .* s; R2 0\.9\d+, RMSE [\d,]+ \(guessing the mean [\d,]+\), by"
+    said = (
+        r"quality   rows left out: R2 0\.9\d+ ± 0.\d+ \(guessing 0\.000\), RMSE [\d,]+ ± [\d,.]+ \("
+    )
     assert re.search(said, done.stdout)
 
 
@@ -98,6 +101,14 @@ def test_predictions_have_intervals_and_outliers(run, prices, file, tmp_path):
     assert list(pd.read_csv(file, sep=";")["number"]) == list(found["number"])
 
 
+def test_predictions_of_numbers_are_explained(run, prices, file):
+    lines = run("predict", prices[0], file, "--interval", "0.8", "--explain", "2").stdout
+    found = pd.read_csv(io.StringIO(lines))
+    expected = cocoloss.load(prices[0]).explain(pd.read_csv(file, sep=";", decimal=",")).top(2)
+    assert found["column_2"].tolist() == expected["column_2"].tolist()
+    np.testing.assert_allclose(found["contribution_2"], expected["contribution_2"], rtol=1e-6)
+
+
 def test_what_is_of_another_task_is_refused_in_one_line(refused, run, prices, model, table, file):
     line = refused("predict", prices[0], file, "--proba")
     assert "--proba is for classes, and" in line
@@ -105,6 +116,7 @@ def test_what_is_of_another_task_is_refused_in_one_line(refused, run, prices, mo
     assert "--interval is for numbers" in refused("predict", model, table, "--interval", "0.9")
     assert "--rule is for a model of levels" in refused("predict", model, table, "--rule", "mean")
     assert "1.5" in refused("predict", prices[0], file, "--interval", "1.5", code=2)
+    assert "--explain" in refused("predict", prices[0], file, "--explain", "0", code=2)
 
 
 @pytest.mark.parametrize("solver", ["network", "both"])
@@ -147,7 +159,7 @@ def test_few_numbers_are_classes_and_that_is_said(run, tmp_path):
     done = run("fit", path, "--target", "grade", "--task", "levels", "--out", out)
     assert "levels    1 (" in done.stdout
     assert " < 2 (" in done.stdout
-    assert "levels off on average, by fits without them" in done.stdout
+    assert re.search(r"levels off \d\.\d+ ± 0\.\d+ \(\d\.\d+\), kappa 0\.\d+ ± ", done.stdout)
     assert type(cocoloss.load(out)).__name__ == "CoCoOrdinalClassifier"
     assert done.stderr == ""
 

@@ -7,7 +7,6 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array, dok_array
 
 from cocoloss.columns import FloatConverter, TablePreprocessor, make_preprocessor
 from cocoloss.exceptions import CoCoError
@@ -161,8 +160,6 @@ def test_names_on_one_side_only_are_warned_of_as_in_scikit_learn():
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [
-        (csr_array(np.eye(3)), TypeError, r"[Ss]parse.*toarray"),
-        (dok_array(np.eye(3)), TypeError, r"[Ss]parse.*toarray"),
         (np.array([(1, "x")], dtype=[("a", int), ("b", "U1")]), CoCoError, "structured array"),
         (LONG, CoCoError, r"one dimension \(shape=\(5000,\)\).*Reshape your data"),
         (LONG.tolist(), CoCoError, r"one dimension \(shape=\(5000,\)\).*Reshape your data"),

@@ -1,4 +1,7 @@
 import weakref
+from collections import UserDict
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -236,4 +239,120 @@ def test_weights_are_held_against_the_precision_of_the_embeddings(data):
     network = make_network().float()
     with pytest.raises(CoCoError, match=r"row 0 has 1e\+300, which is too large for torch.float32"):
         backward_in_chunks(network, loss, x.float(), y, 7, w)
+    assert all(gradient is None for gradient in gradients(network))
+
+
+class Sentences(nn.Module):
+    """A network with named inputs and several outputs, as Hugging Face's have them."""
+
+    def __init__(self, answer):
+        super().__init__()
+        with torch.random.fork_rng([]):
+            torch.manual_seed(0)
+            self.words, self.last = nn.Embedding(20, 5).double(), nn.Linear(5, Q).double()
+        self.answer = answer
+
+    def forward(self, input_ids, attention_mask=None, return_dict=True):
+        states = self.words(input_ids)  # (n, length, 5)
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        mean = (states * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
+        assert return_dict
+        return self.answer(states, self.last(mean))
+
+
+class Answer(NamedTuple):
+    states: torch.Tensor
+    pooled: torch.Tensor
+
+
+@dataclass
+class DataAnswer:
+    states: torch.Tensor
+    pooled: torch.Tensor
+
+
+ANSWERS = {
+    "a tensor": lambda _, pooled: pooled,
+    "a tuple": lambda states, pooled: (states, pooled),
+    "a dict": lambda states, pooled: {"states": states, "pooled": pooled},
+    "a named tuple": Answer,
+    "a dataclass": DataAnswer,
+}
+
+
+@pytest.fixture
+def sentences():
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(0, 20, (N, 6), generator=generator)
+    mask = (torch.arange(6) < torch.randint(1, 7, (N, 1), generator=generator)).long()
+    return {"input_ids": ids, "attention_mask": mask}, torch.arange(N) % C
+
+
+@pytest.mark.parametrize("name", ["sphere", "cross-entropy"])
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_inputs_by_name_and_several_outputs(sentences, answer, name):
+    inputs, y = sentences
+    network, loss = Sentences(ANSWERS["a tensor"]), LOSSES[name]().double()
+    expected = loss(network(**inputs), y)
+    expected.backward()
+    wanted = [g.clone() for g in gradients(network, loss)]
+    network.answer = ANSWERS[answer]
+    arrays = {key: x.numpy() for key, x in inputs.items()}
+    for given in (
+        inputs | {"return_dict": True},  # goes to every chunk
+        UserDict(arrays),
+        (inputs["input_ids"], inputs["attention_mask"]),
+    ):
+        network.zero_grad()
+        loss.zero_grad()
+        value = backward_in_chunks(network, loss, given, y, 7)
+        torch.testing.assert_close(value, expected.detach(), rtol=1e-10, atol=1e-14)
+        torch.testing.assert_close(gradients(network, loss), wanted, rtol=1e-10, atol=1e-14)
+
+
+def test_the_output_that_is_meant_can_be_named(sentences):
+    inputs, y = sentences
+    network = Sentences(lambda _, pooled: {"pooled": pooled, "other": 2 * pooled})
+    value = backward_in_chunks(network, CoCoLoss(C, normalize=False), inputs, y, 7, output="other")
+    pooled = network(**inputs)["pooled"]
+    expected = CoCoLoss(C, normalize=False)(2 * pooled, y).detach()
+    torch.testing.assert_close(value, expected)
+    network.answer = lambda states, pooled: (states, 2 * pooled, pooled)
+    value = backward_in_chunks(network, CoCoLoss(C, normalize=False), inputs, y, 7, output=1)
+    torch.testing.assert_close(value, expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer", "output", "message"),
+    [
+        (
+            {"attention_mask": torch.ones(9, 6)},
+            "a tensor",
+            None,
+            r"\['attention_mask'\] has 9 rows",
+        ),
+        (
+            {"more": (torch.ones(3),)},
+            "a tensor",
+            None,
+            r"inputs\['more'\]\[0\] has 3 rows, but .* 50",
+        ),
+        (
+            {},
+            "a dict",
+            "pooler",
+            r"'states' \(7, 6, 5\), 'pooled' \(7, 4\); output='pooler' is none",
+        ),
+        ({}, "nothing", None, "the network gave a NoneType with no tensor; say which"),
+        ({}, "two", None, r"a tuple with 0 \(7, 4\), 1 \(7, 4\); say which one .* by output="),
+    ],
+)
+def test_refuses_inputs_and_outputs_that_do_not_fit(sentences, changes, answer, output, message):
+    inputs, y = sentences
+    others = {"nothing": lambda *_: None, "two": lambda _, pooled: (pooled, 2 * pooled)}
+    network = Sentences((ANSWERS | others)[answer])
+    with pytest.raises(CoCoError, match=message):
+        backward_in_chunks(network, CoCoLoss(C), inputs | changes, y, 7, output=output)
+    with pytest.raises(CoCoError, match="dict or a tuple of such things, not dict"):
+        backward_in_chunks(network, CoCoLoss(C), {"a": None}, y, 7)
     assert all(gradient is None for gradient in gradients(network))

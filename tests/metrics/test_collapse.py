@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import ortho_group
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.metrics import NeuralCollapse, collapse, neural_collapse
+from cocoloss.metrics import NeuralCollapse, neural_collapse, rows
 from oracles import printed_moments
 
 
@@ -159,12 +159,15 @@ def test_a_row_between_two_means_goes_to_the_lowest_class():
     assert neural_collapse(embeddings, labels, [[0.0], [0.0]]).nc4 == 2 / 4
 
 
-@pytest.mark.parametrize("at_once", [1, 8, 23, 64])  # steps of 1, 2, 5 and 16 of the 30 rows
-def test_the_chunks_of_distances_leave_no_seam(monkeypatch, at_once):
-    rows = imbalanced_rows(noise=1.0)
-    expected = [neural_collapse(*rows), neural_collapse(*rows[:2])]
-    monkeypatch.setattr(collapse, "DISTANCES_AT_ONCE", at_once)
-    assert [neural_collapse(*rows), neural_collapse(*rows[:2])] == expected
+@pytest.mark.parametrize("at_once", [1, 2, 5, 16])  # of the 30 rows
+def test_blocks_of_rows_leave_no_seam(monkeypatch, at_once):
+    given = imbalanced_rows(noise=1.0)
+    expected = neural_collapse(*given)
+    monkeypatch.setattr(rows, "ROW_NUMBERS", 1)
+    monkeypatch.setattr(rows, "FEWEST_ROWS", at_once)
+    monkeypatch.setattr(rows, "TABLE_NUMBERS", 4 * at_once)
+    assert neural_collapse(*given) == pytest.approx(expected, rel=1e-12)
+    assert neural_collapse(*given[:2]).nc1 == pytest.approx(expected.nc1, rel=1e-12)
 
 
 def test_many_rows_need_no_table_of_all_distances():

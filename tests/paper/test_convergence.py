@@ -8,8 +8,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from cocoloss.benchmark.analysis import Ranking, read_findings
-from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tasks import load_experiment
 from cocoloss.columns import TablePreprocessor
 from cocoloss.losses import CoCoLoss, CrossEntropyLoss, DotRegressionLoss
 from play import iris, play, spec_of, table_of, wine

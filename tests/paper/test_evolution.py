@@ -7,8 +7,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from cocoloss.benchmark.analysis import read_findings
-from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tasks import load_experiment
 from play import play, spec_of, table_of
 from synthetic_store import PAPER, fill_evolution, infos_of, make_spec
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from cocoloss.benchmark.experiments import load_experiment
+from cocoloss.benchmark.tasks import load_experiment
 from cocoloss.exceptions import CoCoError
 from cocoloss.losses import CoCoLoss
 from synthetic_store import PAPER

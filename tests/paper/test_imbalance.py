@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cocoloss.benchmark.experiments import load_experiment
+from cocoloss.benchmark.tasks import load_experiment
 from play import info_of, play, spec_of, table_of
 from synthetic_store import PAPER
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from cocoloss.benchmark.experiments import load_experiment
+from cocoloss.benchmark.tasks import load_experiment
 from synthetic_store import PAPER
 
 imbalance = load_experiment("imbalance", [PAPER])

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from cocoloss.benchmark.analysis import read_findings
-from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tasks import load_experiment
 from cocoloss.json_text import as_json_text
 from cocoloss.report.document import (
     MISSING,

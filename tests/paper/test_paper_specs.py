@@ -8,10 +8,9 @@ from sklearn.datasets import load_wine
 
 from cocoloss.benchmark.accuracy import plan as plan_accuracy
 from cocoloss.benchmark.analysis import printed_ranks
-from cocoloss.benchmark.experiments import check_options, experiment_of
 from cocoloss.benchmark.models import find_model
 from cocoloss.benchmark.spec import load_spec
-from cocoloss.benchmark.tasks import TableInfo
+from cocoloss.benchmark.tasks import TableInfo, check_options, experiment_of
 from cocoloss.exceptions import CoCoError
 from cocoloss.stats import critical_distance
 from synthetic_store import PAPER

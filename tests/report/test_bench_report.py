@@ -68,6 +68,22 @@ def ranking(store):
     return analyse(findings).rankings[0]
 
 
+def test_a_page_says_nothing_of_tuning_and_networks_that_nobody_asked_for(tmp_path, begun):
+    no_tuning = {"tuning": {"trials_per_hyperparameter": 0}}
+    with Store(tmp_path / "trees.sqlite") as opened:
+        fill_accuracy(opened, make_spec(models=["rf", "ksvm"], **no_tuning), infos_of(3))
+        write_bench_report(opened, tmp_path / "trees")
+    text = (tmp_path / "trees" / "report.md").read_text().partition("#### The spec")[0]
+    assert "\nModels with their usual settings, judged on outer folds.\n" in text
+    assert "10 outer folds; no tuning; seed 0." in text
+    for word in ("tuned", "inner", "epochs", "etworks"):
+        assert word not in text
+    write_bench_report(begun, tmp_path / "begun")
+    text = (tmp_path / "begun" / "report.md").read_text()
+    assert "Models tuned on inner folds and judged on outer ones." in text
+    assert "10 trials per hyperparameter on 3 inner folds" in text
+
+
 def test_writes_every_form(folder):
     names = {path.name for path in folder.iterdir()}
     assert {"index.html", "report.md", "report.tex", "report.json", "figures"} <= names

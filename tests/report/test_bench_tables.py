@@ -8,9 +8,8 @@ import pytest
 from scipy.stats import studentized_range
 
 from cocoloss.benchmark.analysis import rank, read_findings
-from cocoloss.benchmark.experiments import load_experiment
 from cocoloss.benchmark.store import Store
-from cocoloss.benchmark.tasks import Result
+from cocoloss.benchmark.tasks import Result, load_experiment
 from cocoloss.report.bench_rankings import (
     extremes_grid,
     pair_grids,

@@ -10,8 +10,10 @@ import pytest
 from sklearn.metrics import confusion_matrix
 
 from browser import CONTRASTS, new_page
+from cocoloss import CoCoClassifier
 from cocoloss._checks import as_generator
 from cocoloss.exceptions import CoCoError
+from cocoloss.recording import record_fit
 from cocoloss.recording.watch import split_test
 from cocoloss.report.document import percent, significant, visible
 from cocoloss.report.projection import project
@@ -165,6 +167,18 @@ def test_can_fetch_nothing(open_page, report):
     assert page.evaluate("window.hacked") is None
 
 
+def at_class_shares(estimator, probabilities):
+    """Return probabilities as if the classes were as likely as among the training rows."""
+    masses = estimator.history_.class_masses
+    if np.abs(masses / masses.sum() - estimator.class_prior_).max() < 0.02:  # as they are
+        return probabilities
+    brought = []
+    for p in probabilities:
+        odds = [q * m / a for q, m, a in zip(p, masses, estimator.class_prior_, strict=True)]
+        brought.append(np.array(odds) / sum(odds))
+    return np.array(brought)
+
+
 @pytest.mark.parametrize("name", ["digits", "cancer"])
 def test_boxes_matrix_and_reliability_are_those_of_the_rows_kept_apart(shown, request, name):
     run, page = request.getfixturevalue(name), shown(name)
@@ -183,11 +197,11 @@ def test_boxes_matrix_and_reliability_are_those_of_the_rows_kept_apart(shown, re
     assert page.locator("[data-key=balanced_accuracy]").inner_text() == percent(float(score))
     assert percent(float(score)) in page.locator(".lead").inner_text()
 
-    counts = texts(page, "table.confusion tbody tr")
+    counts = texts(page, "table.confusion:not(.at) tbody tr")
     assert np.array_equal(np.array(counts, dtype=int), confusion_matrix(labels, predicted))
 
     bins = {}
-    for p, label in zip(probabilities, labels, strict=True):
+    for p, label in zip(at_class_shares(run.estimator, probabilities), labels, strict=True):
         where = min(9, max(0, math.ceil(10 * p.max()) - 1))
         bins.setdefault(where, []).append((p.max(), p.argmax() == label))
     assert texts(page, "table.bins tbody tr") == [
@@ -331,7 +345,7 @@ def test_a_large_confusion_matrix_is_a_picture_that_tells(open_page, report, man
         page.mouse.move(box["x"] + (predicted + 0.5) * cell, box["y"] + (true + 0.5) * cell)
         said = page.locator(".tip").inner_text()
         assert f"{expected[true, predicted]} of {expected[true].sum()} test rows" in said
-    assert page.locator("table.confusion").count() == 0
+    assert page.locator("table.confusion:not(.at)").count() == 0
 
 
 def test_the_angles_are_those_of_the_class_means(shown, digits):
@@ -413,6 +427,9 @@ def test_every_number_says_whether_it_is_the_models_or_one_networks(shown, digit
         f"Learning {first}",
         f"Balanced accuracy {first}",
         f"Test rows {model}",
+        f"Why {model}",
+        f"Decisions {model}",
+        f"Worst-predicted rows {model}",
         f"Rows of each class {model}",
         f"Angles between class means {first}",
     }
@@ -483,7 +500,11 @@ def columns(record):
         ("digits", few_rows, "Class 3 has but one test row: take it with care."),
         ("digits", guesses, "These test rows cannot tell it from guessing."),
         ("digits", lambda _: {"train_balanced_accuracy": 1.5}, "It knows its training rows better"),
-        ("digits", lambda _: {"prior": np.arange(1, 11) / 55}, "meant for other class shares"),
+        (
+            "digits",
+            lambda _: {"prior": np.arange(1, 11) / 55},
+            "The model answers for other shares",
+        ),
         ("cancer", lambda _: {"reliability": None}, "The head of this model gives no probab"),
         ("cancer", lambda _: {"n_left_out": 12}, "12 more rows were left out for want of a class."),
         ("cancer", columns, "4 of 10 columns were learnt from: 2 numbers, 1 category, 1 date."),
@@ -553,13 +574,13 @@ def test_rows_left_out_have_a_matrix_and_a_reliability_curve_of_their_own(shown,
     labels = np.searchsorted(np.unique(kernels.y), kernels.y)
     train, _ = split_test(labels, 0.2, as_generator(0))
     p = kernels.estimator.loo_proba_
-    matrices = page.locator("table.confusion").all()
+    matrices = page.locator("table.confusion:not(.at)").all()
     assert len(matrices) == 2
     counts = matrices[1].locator("td[data-true]").all_text_contents()
     expected = confusion_matrix(labels[train], p.argmax(axis=1))
     assert np.array_equal(np.array(counts, dtype=int).reshape(3, 3), expected)
     bins = {}
-    for row, label in zip(p, labels[train], strict=True):
+    for row, label in zip(at_class_shares(kernels.estimator, p), labels[train], strict=True):
         where = min(9, max(0, math.ceil(10 * row.max()) - 1))
         bins.setdefault(where, []).append((row.max(), row.argmax() == label))
     table = page.locator("figure:has([data-reliability='rows left out']) table.bins tbody tr")
@@ -572,8 +593,28 @@ def test_rows_left_out_have_a_matrix_and_a_reliability_curve_of_their_own(shown,
     assert drawn >= len(bins)
     said = words(record)
     assert f"log loss {significant(record.left_out.log_loss)}" in said
-    error = percent(record.left_out.reliability.error).replace("\u202f", " ")
+    error = percent(record.left_out.reliability_at_shares.error).replace("\u202f", " ")
     assert f"Expected calibration error {error}" in said
+
+
+def test_calibration_is_that_of_the_classes_as_they_come_whatever_the_model_answers_for():
+    rng = np.random.default_rng(0)
+    y = rng.choice(3, 900, p=[0.1, 0.8, 0.1])
+    X = rng.normal(size=(900, 2)) + y[:, None]  # most rows are between the others
+    record = record_fit(CoCoClassifier(random_state=0), X, y, random_state=0)
+    assert record.reliability.error > 0.1  # as if the classes were equally likely
+    assert record.reliability_at_shares.error < 0.06
+    said = words(record)
+    led, answered = (
+        percent(curve.error).replace("\u202f", " ")
+        for curve in (record.reliability_at_shares, record.reliability)
+    )
+    assert f"Calibration error {led} test, at the class shares" in said
+    assert f"Expected calibration error {led}, of probabilities brought to the class sh" in said
+    assert f"its answers are off by {answered}" in said
+    honest = record_fit(CoCoClassifier(priors="empirical", random_state=0), X, y, random_state=0)
+    assert honest.reliability.error == pytest.approx(honest.reliability_at_shares.error)
+    assert "at the class shares" not in words(honest)
 
 
 def test_axes_say_that_they_are_logarithmic(shown):
@@ -609,12 +650,14 @@ def test_the_corners_of_kernels_are_where_they_are(kernels):
 def test_a_page_without_a_movie_has_all_else(shown, blind):
     page = shown("blind")
     assert page.locator("#stage, #frame, #chart-angles, #chart-accuracy").count() == 0
-    assert page.locator("table.confusion").count() == 2
-    assert page.locator("svg.chart").count() == 2  # of reliability
+    assert page.locator("table.confusion:not(.at)").count() == 2
+    # Of reliability, of thresholds, and of rows that are explained.
+    assert page.locator("svg.chart").count() == 4 + len(blind.record.why.rows)
     assert page.locator(".ranking").count() >= 1
     assert page.locator("[data-swatch] svg").count() == 3
     titles = page.locator("h2").all_inner_texts()
-    assert titles[:3] == ["Test rows", "Rows left out", "What the columns weigh"]
+    assert titles[:4] == ["Test rows", "Rows left out", "Decisions", "Worst-predicted rows"]
+    assert titles[4] == "What the columns weigh"
     said = words(blind.record)
     assert "The model is" in said
     assert "kernel 1 of" not in said

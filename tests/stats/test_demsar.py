@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from cocoloss.stats import (
+    against,
     compare,
     critical_distance,
     friedman,
@@ -90,3 +91,14 @@ def test_reproduces_the_printed_verdicts_of_the_holm_procedure():
     # Printed: 0.016 < 0.017 and 0.019 < 0.025 are rejected, 0.607 is not.
     adjusted = holm([0.607, 0.016, 0.019])
     assert adjusted == pytest.approx([0.607, 0.048, 0.048])
+
+
+def test_a_control_reproduces_the_printed_tests_by_average_ranks():
+    # Demsar's section 3.2.2: z = 2.416 and 2.342 and .512, p = .016, .019 and .607, before Holm.
+    found = against(compare(TABLE), "C4.5").table
+    raw = {"C4.5+m+cf": 0.016, "C4.5+m": 0.019, "C4.5+cf": 0.607}
+    assert found.loc[list(raw), "p_value"].tolist() == pytest.approx(
+        holm([*raw.values()]), abs=0.002
+    )
+    assert found["different"].to_dict() == {"C4.5+m+cf": True, "C4.5+m": True, "C4.5+cf": False}
+    assert (found.loc[["C4.5+m+cf", "C4.5+m"], "lead"] < 0).all()

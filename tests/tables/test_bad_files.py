@@ -83,7 +83,8 @@ def test_what_is_no_file_is_said(saved, tmp_path):
 
 def test_archives_workbooks_pickles_and_json_are_named(saved, tmp_path):
     for name, said in [
-        ("xl/workbook.xml", "Excel file; open it"),
+        ("xl/workbook.xml", "damaged Excel file"),
+        ("xl/workbook.bin", "Office file; save it as .xlsx"),
         ("a.csv", "zip archive; unpack"),
     ]:
         with zipfile.ZipFile(tmp_path / "book", "w") as archive:

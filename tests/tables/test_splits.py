@@ -7,10 +7,19 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, TimeSeriesSplit
 
 from cocoloss.exceptions import CoCoError
-from cocoloss.tables import cap_rows, make_table, named_seed, stratified_folds
+from cocoloss.tables import (
+    cap_rows,
+    forward_folds,
+    given_folds,
+    grouped_folds,
+    make_table,
+    named_seed,
+    stratified_folds,
+    times_of,
+)
 
 CLASSES = st.lists(st.sampled_from("abcde"), min_size=2, max_size=60)
 
@@ -120,3 +129,73 @@ def test_a_cap_follows_from_its_seed():
 def test_a_cap_below_the_number_of_classes_is_refused():
     with pytest.raises(CoCoError, match="t has 3 classes, so 2 rows cannot hold one of each"):
         cap_rows(table(list("abcabc")), 2, seed=0)
+
+
+@pytest.mark.parametrize("n_splits", [2, 5])
+def test_a_group_is_in_one_fold_only_and_every_row_is_tested_once(n_splits):
+    rng = np.random.default_rng(0)
+    groups, y = rng.integers(0, 12, 100), rng.choice(list("abc"), 100)
+    folds = grouped_folds(y, groups, n_splits, 3)
+    assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(100))
+    for fold in folds:
+        assert not set(groups[fold.test]) & set(groups[fold.train])
+        assert len(fold.train) + len(fold.test) == 100
+    again = grouped_folds(y, groups, n_splits, 3)
+    assert all((a.test == b.test).all() for a, b in zip(folds, again, strict=True))
+    all_differ = grouped_folds(np.arange(100), groups, n_splits, 3)  # shares of no class matter
+    assert sorted(np.concatenate([fold.test for fold in all_differ])) == list(range(100))
+
+
+def test_forward_folds_learn_from_the_past_and_tear_no_day_apart():
+    times = np.random.default_rng(0).integers(0, 30, 200)
+    folds = forward_folds(times, 4)
+    assert len(folds) == 4
+    for fold, following in zip(folds, [*folds[1:], None], strict=True):
+        assert times[fold.train].max() < times[fold.test].min()
+        assert 20 < len(fold.test) < 60
+        if following is not None:
+            assert set(following.train) == set(fold.train) | set(fold.test)
+    plain = forward_folds(np.arange(100)[::-1], 4)  # without ties: scikit-learn's, turned round
+    for ours, (train, test) in zip(plain, TimeSeriesSplit(4).split(np.arange(100)), strict=True):
+        assert sorted(99 - ours.train) == train.tolist()
+        assert sorted(99 - ours.test) == test.tolist()
+
+
+def test_given_folds_are_those_that_are_given():
+    values = ["10", "9", None, "-1", "9", "10", ""]
+    folds = given_folds(values)
+    assert [fold.test.tolist() for fold in folds] == [[1, 4], [0, 5]]  # 9 before 10
+    assert folds[0].train.tolist() == [0, 2, 3, 5, 6]
+    named = given_folds(["train", "test", "test"])
+    assert [fold.test.tolist() for fold in named] == [[1, 2], [0]]
+
+
+def test_times_are_numbers_and_dates_however_they_are_written():
+    days = pd.Series(["31.12.2023", "01.01.2024"], name="day")
+    assert np.diff(times_of(days)).tolist() == [1]
+    assert times_of(pd.Series(pd.to_datetime(["2024-01-02", "2024-01-01"]))).argsort().tolist() == [
+        1,
+        0,
+    ]
+    assert times_of(pd.Series([3, 1.5])).tolist() == [3, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("work", "said"),
+    [
+        (lambda: grouped_folds([0, 1], ["a", "a"], 2, 0), "1 groups cannot be split into 2 folds"),
+        (lambda: grouped_folds([0, 1], ["a", None], 2, 0), "1 of 2 rows have no group, .* row 2"),
+        (
+            lambda: forward_folds([1, 1, 2, 2], 2),
+            "2 different times in 4 rows cannot be cut into 3",
+        ),
+        (lambda: forward_folds([1, 1], 1), "1 different times"),
+        (lambda: forward_folds([1, np.nan, 3], 1), "have no time"),
+        (lambda: given_folds([1, 1]), "all 2 rows are in one fold"),
+        (lambda: given_folds([-1, None]), "all 2 rows have none"),
+        (lambda: times_of(pd.Series(["early", "late"], name="t")), "'t' holds neither numbers nor"),
+    ],
+)
+def test_what_cannot_be_split_is_refused(work, said):
+    with pytest.raises(CoCoError, match=said):
+        work()

@@ -1,12 +1,13 @@
-"""The paper's main experiment: tune on inner folds, judge on outer ones.
+"""The protocol of a benchmark: tune on inner folds, judge on outer ones.
 
 Of each model on each table: balanced accuracy, accuracy, log loss and dispersity in every outer
-fold. Hyperparameters are looked for in the training rows of the first outer fold, as the paper
-does, or of every one.
+fold, or errors where targets are numbers or levels; and whatever a spec asks for besides.
+Hyperparameters are looked for in the training rows of the first outer fold, as the paper does, or
+of every one.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,22 +17,50 @@ from sklearn.utils import _safe_indexing
 
 from cocoloss.benchmark.evaluation import ModelKind, evaluate_folds, means
 from cocoloss.benchmark.models import TEMPERED, find_model
+from cocoloss.benchmark.numbers_and_levels import (
+    TASKS,
+    Model,
+    find_for_benchmark,
+    folds_of,
+    judge_folds,
+)
+from cocoloss.benchmark.predictions import (
+    Predictions,
+    check_measures,
+    find_measure,
+    measured,
+    predictions_of,
+)
 from cocoloss.benchmark.study import Study, TrialSpace, load_optuna
-from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit, seed_of
+from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit, seed_of, task_of
 from cocoloss.exceptions import CoCoError
 from cocoloss.json_text import json_value
-from cocoloss.tables import Fold, stratified_folds
+from cocoloss.tables import (
+    Fold,
+    forward_folds,
+    given_folds,
+    grouped_folds,
+    stratified_folds,
+    times_of,
+)
 
 if TYPE_CHECKING:
     from cocoloss.benchmark.spec import Spec
 
 OWN_MODEL = 0.5  # seconds: anybody's guess
+# Seconds of models of numbers and levels, roughly, for each row
+SECONDS_A_ROW = {"coco": 2e-3, "coco-median": 2e-3, "coco-classes": 2e-3, "rf": 1e-3}
+USUAL_SECONDS = 1e-4
+TAKES_ALL_KEYS = True  # measures, optimise, keep_predictions and all kinds of folds
+AnyModel = ModelKind | Model
 
 
 def seconds_of_fit(
-    name: str, kind: ModelKind, info: TableInfo, epochs: int, rows: float, *, n_folds: int
+    name: str, kind: AnyModel, info: TableInfo, epochs: int, rows: float, *, n_folds: int
 ) -> float:
     """Return a guess at the seconds of fitting and judging a model on some folds."""
+    if isinstance(kind, Model):
+        return n_folds * (0.2 + rows * SECONDS_A_ROW.get(name, USUAL_SECONDS))
     d = info.n_columns
     if kind.neural:
         epochs_of_all = epochs if kind.takes_epochs else 100 * 6  # of six members
@@ -43,6 +72,7 @@ def seconds_of_fit(
         "rf": 1.7 + 2.4e-5 * rows * d,
         "hgb": 100 * problems * (1.3e-3 + 2e-5 * d + 2e-9 * rows * d),
     }
+    peers |= {"hgb-raw": peers["hgb"], "lightgbm": peers["hgb"], "catboost": 20 * peers["hgb"]}
     return n_folds * peers.get(name.removesuffix("-w"), OWN_MODEL)
 
 
@@ -53,20 +83,32 @@ GIVE_UP_AFTER = 5  # failed trials in a row from the first on: the model fails, 
 
 def plan(spec: "Spec", infos: Sequence[TableInfo]) -> list[Unit]:
     """List every model on every table, with the number of its tasks and a guess at their time."""
+    task = task_of(spec.kind)
     with spec.at("tuning.trials"):
         for name in spec.tuning.trials:
-            find_model(name, spec.models.own)  # one that is misspelt here would have no effect
+            _find(spec, name, spec.models.own)  # one that is misspelt here would have no effect
     with spec.at("models.names"):
         _refuse_twins(spec.models.names)
+    with spec.at("measures"):
+        check_measures(spec.measures, task)
+    with spec.at("optimise"):
+        check_measures([spec.optimise] if spec.optimise else [], task)
     kinds = {name: _kind_of(spec, name) for name in spec.models.names}
     return [_unit(spec, info, name, kind) for info in infos for name, kind in kinds.items()]
 
 
-def _kind_of(spec: "Spec", name: str) -> ModelKind:
+def _kind_of(spec: "Spec", name: str) -> AnyModel:
     if name in spec.models.own:  # messages about it say where it is made
-        return find_model(name, spec.models.own)
+        return _find(spec, name, spec.models.own)
     with spec.at("models.names"):
-        return find_model(name)
+        return _find(spec, name)
+
+
+def _find(spec: "Spec", name: str, own: Mapping[str, str] | None = None) -> AnyModel:
+    task = task_of(spec.kind)
+    return (
+        find_model(name, own) if task == "classes" else find_for_benchmark(TASKS[task], name, own)
+    )
 
 
 def _refuse_twins(names: Sequence[str]) -> None:
@@ -80,18 +122,24 @@ def _refuse_twins(names: Sequence[str]) -> None:
                 raise CoCoError(f"{other!r} and {name!r} are one model; name it once")
 
 
-def _unit(spec: "Spec", info: TableInfo, name: str, kind: ModelKind) -> Unit:
-    outer = spec.folds.outer
+def _unit(spec: "Spec", info: TableInfo, name: str, kind: AnyModel) -> Unit:
+    outer = n_outer(spec, info)
     studies = outer if spec.tuning.mode == "each" else 1
     trials = studies * _n_trials(spec, name, kind)
     together = kind.neural and spec.tuning.mode == "first"
     one_fit = partial(seconds_of_fit, name, kind, info, spec.training.epochs)
-    rows = info.n_rows * (outer - 1) / outer
+    rows = info.n_rows * (spec.folds.outer - 1) / spec.folds.outer
     inner = spec.folds.inner
     seconds = trials * one_fit(rows * (inner - 1) / inner, n_folds=inner)
     seconds += one_fit(rows, n_folds=outer) if together else outer * one_fit(rows, n_folds=1)
     tasks = trials + (1 if together else outer)
-    return Unit.of(spec, info, name, tasks=tasks, seconds=seconds)
+    version = kind.version if isinstance(kind, Model) else ""
+    return Unit.of(spec, info, name, tasks=tasks, seconds=seconds, version=version)
+
+
+def n_outer(spec: "Spec", info: TableInfo) -> int:
+    """Return how many outer folds a table has: given ones are as many as it says."""
+    return info.n_folds or spec.folds.outer * spec.folds.repeats
 
 
 def drive(unit: Unit, spec: "Spec", parallel: int = 1) -> Steps:
@@ -100,10 +148,12 @@ def drive(unit: Unit, spec: "Spec", parallel: int = 1) -> Steps:
     With ``tuning.mode = "first"``, ``parallel`` trials of the one study are in flight. With
     "each", the studies of that many folds go side by side, one trial each.
     """
-    kind = find_model(unit.model, spec.models.own)
-    outer = spec.folds.outer
+    kind = _find(spec, unit.model, spec.models.own)
+    outer = n_outer(spec, unit.info)
     if not _n_trials(spec, unit.model, kind):
-        found: list[dict[str, Any]] = [{"point": {}}] * outer
+        # Numbers and levels were never tuned once, and their keys do not know of points.
+        untuned: dict[str, Any] = {} if isinstance(kind, Model) else {"point": {}}
+        found: list[dict[str, Any]] = [untuned] * outer
     elif spec.tuning.mode == "first":
         # NOTE[PAPER]: the first fold's training rows hold test rows of all other folds, which so
         # have a say in the hyperparameters. mode = "each" tunes every fold by its own rows.
@@ -121,39 +171,161 @@ def drive(unit: Unit, spec: "Spec", parallel: int = 1) -> Steps:
 
 def run(task: Task, table: Any, spec: "Spec") -> Result:
     """Compute a trial, one outer fold, or all of them."""
-    kind = find_model(task.model, spec.models.own)
-    X, y = table.X, np.asarray(table.y)
-    outer = outer_folds(task.dataset, y, spec)
-    size = _size(spec, len(y), X.shape[1], len(np.unique(y)))
+    kind = _find(spec, task.model, spec.models.own)
+    data = Rows.of(task.dataset, table, spec)
+    outer = data.outer_folds()
+    size = _size(spec, len(data.y), data.X.shape[1], data.n_classes)
     if task.stage == "trial":
-        fold = int(task.part.partition("/")[0])
-        train = outer[fold].train  # the test rows of the fold go no further
+        # The test rows of the fold go no further.
+        data = data.at(outer[int(task.part.partition("/")[0])].train)
         params = _params_at(kind, task.params, spec, size)
-        X, y = _safe_indexing(X, train), y[train]
-        seed = seed_of(task.dataset, "inner", spec.folds.seed)
-        inner = dict(enumerate(stratified_folds(y, spec.folds.inner, seed)))
-        rows = evaluate_folds(kind, params, X, y, inner, task.seed, briefly=True)
-        # NOTE[PAPER]: which validation score the optimiser gets is not said; the balanced accuracy.
-        measures = means(rows)
-        return Result(measures | {"score": measures["balanced_accuracy"]}, rows, dict(task.params))
+        return _trial(task, data, kind, params)
     numbers = range(len(outer)) if task.stage == "folds" else [int(task.part)]
-    params = _params_at(kind, task.params["point"], spec, size)
+    point = dict(task.params.get("point", {}))
+    params = _params_at(kind, point, spec, size)
     # In lockstep or not, each fold starts from weights of its own: one bad start must not be ten.
     seeds = [replace(task, stage="fold", part=str(k)).seed for k in numbers]
-    rows = evaluate_folds(kind, params, X, y, {k: outer[k] for k in numbers}, seeds)
+    folds = {k: outer[k] for k in numbers}
+    rows, said = data.evaluate(kind, params, folds, seeds, spec.measures)
     if "inner_score" in task.params:
         rows = [row | {"inner_score": task.params["inner_score"]} for row in rows]
+    if spec.folds.repeats > 1:
+        rows = [
+            {"fold": row["fold"], "repeat": row["fold"] // spec.folds.outer} | row for row in rows
+        ]
+    extra = {"point": point} if "point" in task.params else {}
+    kept = said if spec.keep_predictions else ()
+    return Result(means(rows), rows, json_value(params, other=repr), extra, predictions=kept)
+
+
+def _trial(task: Task, data: "Rows", kind: AnyModel, params: Mapping[str, Any]) -> Result:
+    """Judge a point on inner folds, by what the spec optimises."""
+    spec = data.spec
+    inner = dict(enumerate(data.inner_folds()))
+    rows, _ = data.evaluate(kind, params, inner, task.seed, (), briefly=True)
+    found = means(rows)
+    # NOTE[PAPER]: which validation score the optimiser gets is not said; the balanced accuracy.
+    name = spec.optimise or (
+        "balanced_accuracy" if data.task == "classes" else TASKS[data.task].optimise
+    )
+    if name not in found:
+        raise CoCoError(
+            f"{task.model} cannot be tuned by {name!r}, which needs probabilities; it has none"
+        )
+    higher = name == "balanced_accuracy" or find_measure(name).higher_is_better
     return Result(
-        means(rows), rows, json_value(params, other=repr), {"point": dict(task.params["point"])}
+        found | {"score": found[name] if higher else -found[name]}, rows, dict(task.params)
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table, or some of its rows, as a spec has it split."""
+
+    dataset: str
+    spec: "Spec"
+    task: str  # what the targets are
+    X: Any  # without the column that splits
+    y: NDArray[Any]
+    by: NDArray[Any] | None = None  # the values of that column
+
+    @classmethod
+    def of(cls, dataset: str, table: Any, spec: "Spec") -> "Rows":
+        """Return all rows of a table."""
+        task = task_of(spec.kind)
+        y = np.asarray(table.y) if task == "classes" else TASKS[task].target(table.y)
+        how, column = spec.folds.split
+        if not how:
+            return cls(dataset, spec, task, table.X, y)
+        by = table.X[column]
+        by = times_of(by) if how == "time" else by.to_numpy()
+        return cls(dataset, spec, task, table.X.drop(columns=column), y, by)
+
+    def at(self, rows: NDArray[np.intp]) -> "Rows":
+        """Return some of the rows."""
+        by = None if self.by is None else self.by[rows]
+        return replace(self, X=_safe_indexing(self.X, rows), y=self.y[rows], by=by)
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes or levels there are; 0 of numbers."""
+        return 0 if self.task == "numbers" else len(np.unique(self.y))
+
+    def outer_folds(self) -> list[Fold]:
+        """Return the folds in which all models are judged."""
+        folds = self.spec.folds
+        how, _ = folds.split
+        if how == "given":
+            return given_folds(self.by)
+        names = [
+            ("outer", folds.seed),
+            *(("outer", folds.seed, r) for r in range(1, folds.repeats)),
+        ]
+        return [fold for name in names for fold in self._split(folds.outer, *name)]
+
+    def inner_folds(self) -> list[Fold]:
+        """Return the folds on which a point is tried; at random where the outer ones are given."""
+        return self._split(self.spec.folds.inner, "inner", self.spec.folds.seed)
+
+    def _split(self, n_folds: int, *names: Any) -> list[Fold]:
+        how, _ = self.spec.folds.split
+        if how == "time":
+            return forward_folds(self.by, n_folds)
+        seed = seed_of(self.dataset, *names)
+        parts = self.y if self.task == "classes" else TASKS[self.task].parts(self.y)
+        if how == "group":
+            return grouped_folds(parts, self.by, n_folds, seed)
+        if self.task == "classes":
+            return stratified_folds(parts, n_folds, seed)
+        return folds_of(TASKS[self.task], self.y, n_folds, seed)
+
+    def evaluate(
+        self,
+        kind: AnyModel,
+        params: Mapping[str, Any],
+        folds: Mapping[int, Fold],
+        seeds: int | Sequence[int],
+        measures: Sequence[str],
+        *,
+        briefly: bool = False,
+    ) -> tuple[list[dict[str, Any]], list[Predictions]]:
+        """Return a row of measures for each fold, and what was predicted if somebody asks for it.
+
+        ``briefly`` is for trials, which have the measure that is optimised.
+        """
+        spec, said = self.spec, []
+        classes = np.unique(self.y) if self.task != "numbers" else np.empty(0)
+        names = tuple(measures) if not briefly else (spec.optimise,) if spec.optimise else ()
+
+        def on_fold(number: int, test: NDArray[np.int64], fitted: Any) -> dict[str, float]:
+            each = predictions_of(
+                fitted,
+                _safe_indexing(self.X, test),
+                self.y[test],
+                fold=number,
+                rows=test,
+                task=self.task,
+                classes=classes,
+            )
+            said.append(each)
+            return measured(each, names)
+
+        asked = bool(names) or (spec.keep_predictions and not briefly)
+        options: dict[str, Any] = {"on_fold": on_fold} if asked else {}
+        if isinstance(kind, Model):
+            seeds = [seeds] * len(folds) if isinstance(seeds, int) else seeds
+            judge, options = TASKS[self.task], options | {"device": spec.limits.device}
+            return judge_folds(judge, kind, params, self.X, self.y, folds, seeds, **options), said
+        options |= {"briefly": True} if briefly else {}
+        return evaluate_folds(kind, params, self.X, self.y, folds, seeds, **options), said
+
+
 def outer_folds(dataset: str, y: NDArray[Any], spec: "Spec") -> list[Fold]:
-    """Return the folds in which all models of a spec are judged on a table."""
+    """Return the folds in which all models of a spec are judged on a table, split at random."""
     return stratified_folds(y, spec.folds.outer, seed_of(dataset, "outer", spec.folds.seed))
 
 
-def _tune(unit: Unit, spec: "Spec", kind: ModelKind, fold: int, parallel: int) -> Steps:
+def _tune(unit: Unit, spec: "Spec", kind: AnyModel, fold: int, parallel: int) -> Steps:
     """Run the study of an outer fold; return its best point and score."""
     info = unit.info
     size = _size(spec, info.n_rows, info.n_columns, info.n_classes)
@@ -208,8 +380,8 @@ def _side_by_side(studies: list[Steps]) -> Steps:
     return found
 
 
-def _n_trials(spec: "Spec", model: str, kind: ModelKind) -> int:
-    if kind.space is None:
+def _n_trials(spec: "Spec", model: str, kind: AnyModel) -> int:
+    if kind.space is None or not spec.tunes:
         return 0
     usual = spec.tuning.trials_per_hyperparameter * kind.n_hyperparameters
     return spec.tuning.trials.get(model, usual)
@@ -220,7 +392,7 @@ def _size(spec: "Spec", n_rows: int, n_columns: int, n_classes: int) -> tuple[in
     return n_rows * (spec.folds.outer - 1) // spec.folds.outer, n_columns, n_classes
 
 
-def _space(kind: ModelKind, spec: "Spec", size: tuple[int, int, int]) -> TrialSpace:
+def _space(kind: AnyModel, spec: "Spec", size: tuple[int, int, int]) -> TrialSpace:
     """Return the search space of a model on a table; that of our networks may have a cap."""
     assert kind.space is not None
     space: Callable[..., dict[str, Any]] = kind.space
@@ -230,10 +402,12 @@ def _space(kind: ModelKind, spec: "Spec", size: tuple[int, int, int]) -> TrialSp
 
 
 def _params_at(
-    kind: ModelKind, point: Mapping[str, Any], spec: "Spec", size: tuple[int, int, int]
+    kind: AnyModel, point: Mapping[str, Any], spec: "Spec", size: tuple[int, int, int]
 ) -> dict[str, Any]:
     """Return the arguments of a model at a point of its space; its defaults for no point."""
     params: dict[str, Any] = {"max_iter": spec.training.epochs} if kind.takes_epochs else {}
+    if kind.neural and spec.limits.device != "cpu":
+        params["device"] = spec.limits.device
     if point and kind.space is not None:
         params |= _space(kind, spec, size)(load_optuna().trial.FixedTrial(dict(point)))
     return params

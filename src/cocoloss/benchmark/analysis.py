@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cocoloss._checks import listed
-from cocoloss.benchmark.experiments import EXPERIMENTS
 from cocoloss.benchmark.store import TUNING, Store, chosen_variants, labels_of, tables_left_out
-from cocoloss.benchmark.tasks import OK, OPEN
+from cocoloss.benchmark.tasks import EXPERIMENTS, OK, OPEN
 from cocoloss.exceptions import CoCoError
 from cocoloss.json_text import storable
 from cocoloss.stats import Comparison, bayesian_signed_rank, compare, holm
@@ -265,12 +264,14 @@ def rank(
     printed: PrintedRanks | None = None,
     rope: float | None = ROPE,
     by_pairs: bool = True,
+    folds_of_repeats: int = 0,
 ) -> Ranking | NotRanked:
     """Rank some models by a measure, which is a column of ``rows`` beside dataset, model and fold.
 
     Models without a row are left out with a note. ``missing`` says what becomes of datasets that
     lack a model: "drop_datasets", "worst" or "raise". Differences within ``rope`` do not matter;
-    without one there is no Bayesian comparison.
+    without one there is no Bayesian comparison. ``folds_of_repeats`` is how many folds each of
+    several repeats has: such folds share rows, and only the corrected t-test knows it.
     """
 
     def without(reason: str) -> NotRanked:
@@ -294,6 +295,9 @@ def rank(
     options: dict[str, Any] = {"missing": missing, "alpha": ALPHA}
     options["higher_is_better"] = higher_is_better
     fold_test, note = _fold_test(table, len(there))
+    if folds_of_repeats:
+        fold_test, note = "corrected_t", [REPEATED]
+        options["test_fraction"] = 1 / folds_of_repeats
     notes += note
     over_folds: dict[str, Any] = {"ranking": "folds", "fold_test": fold_test} if fold_test else {}
     try:
@@ -325,6 +329,12 @@ def rank(
         printed if printed and set(there) == set(printed.ranks) else None,
         tuple(notes),
     )
+
+
+REPEATED = (
+    "Folds of several repeats share rows; Nadeau and Bengio's corrected t-test, which allows for "
+    "that, ranks the models on a dataset."
+)
 
 
 def _too_few(table: Any) -> str:
@@ -519,6 +529,7 @@ PAPER_LOSSES = ("coco", "dr", "ce")
 WEIGHTED = (
     *("coco-default", "coco-networks", "coco-kernel"),
     *("coco-w", "dr-w", "ce-w", "ksvm-w", "rf-w", "hgb-w"),
+    *("hgb-raw-w", "lightgbm-w", "catboost-w"),
 )
 ON_THE_SPHERE = "dot regression on the sphere"
 
@@ -542,20 +553,29 @@ class AccuracyAnalysis:
     leads: Leads | None
     measure: str = "balanced_accuracy"  # of rankings, scores and spreads
     higher_is_better: bool = True
+    asked: tuple[str, ...] = ()  # measures beside those of the kind, that a spec or a user named
 
 
 def analyse_accuracy(
     findings: Findings,
     missing: str = "drop_datasets",
     printed: Mapping[str, PrintedRanks] | None = None,
+    measure: str | None = None,
 ) -> AccuracyAnalysis:
     """Rank models by balanced accuracy and dispersity, or by what a kind of experiment measures.
 
     ``missing`` says what becomes of datasets that lack a model: "drop_datasets" or "worst".
-    ``printed`` ranks, by measure, are set beside rankings of the same models.
+    ``printed`` ranks, by measure, are set beside rankings of the same models. ``measure`` is
+    another one to rank by, of those that the rows have.
     """
     kind = EXPERIMENTS.get(findings.kind, EXPERIMENTS["accuracy"])
-    measure, higher = kind.measure, kind.higher_is_better
+    higher = kind.higher_is_better
+    rope: float | None = ROPE
+    if measure is not None and measure != kind.measure:
+        _check_measure(findings, measure)
+        higher = measure not in LESS_IS_BETTER
+        rope = ROPE if higher and not measure.startswith("neg_") else None  # others have units
+    measure = measure or kind.measure
     lacking = [m for m in (measure, "dispersity") if m not in findings.rows.columns]
     rows = findings.rows.assign(**dict.fromkeys(lacking, float("nan")))
     models = models_of(findings)
@@ -565,9 +585,12 @@ def analyse_accuracy(
     n_folds = cells.count().unstack().reindex(index=scores.index, columns=scores.columns)
     partial = (n_folds > 0) & n_folds.lt(n_folds.max(axis=1), axis=0)
     options: dict[str, Any] = {"missing": missing, "printed": printed or {}}
+    folds = findings.spec["folds"]
+    if folds.get("repeats", 1) > 1:
+        options["folds_of_repeats"] = folds["outer"]
     groups = _accuracy_groups(models) if kind.task == "classes" else _all_models(models)
     rankings = _rank_groups(
-        rows, models, groups, measure=measure, higher_is_better=higher, **options
+        rows, models, groups, measure=measure, higher_is_better=higher, rope=rope, **options
     )
     reference = next((r.reference for r in rankings if isinstance(r, Ranking)), None)
     complete = scores.mask(partial)
@@ -581,7 +604,31 @@ def analyse_accuracy(
         leads=Leads(reference, complete, findings.characters) if reference and higher else None,
         measure=measure,
         higher_is_better=higher,
+        asked=tuple(name for name in findings.rows.columns if _was_asked_for(str(name), findings)),
     )
+
+
+LESS_IS_BETTER = frozenset({"log_loss", "rmse", "relative_rmse", "mae", "dispersity"})
+TAKEN_LATER = frozenset({"auc", "f1"})  # beside scikit-learn's, by `bench measure`
+
+
+def _was_asked_for(name: str, findings: Findings) -> bool:
+    """Tell whether a column is a measure that somebody named, now or when it was run."""
+    from sklearn.metrics import get_scorer_names  # noqa: PLC0415 - heavy
+
+    named = {*findings.spec.get("measures", ()), *TAKEN_LATER, *get_scorer_names()}
+    return name in named or ":" in name
+
+
+def _check_measure(findings: Findings, measure: str) -> None:
+    """Refuse a measure that no row has."""
+    rows = findings.rows
+    there = [str(name) for name in rows.select_dtypes("number").columns if name != "fold"]
+    if measure not in there:
+        raise CoCoError(
+            f"{findings.name} has no measure {measure!r}; it has {listed(there, quoted=False)}. "
+            f"`bench measure` adds one where predictions were kept"
+        )
 
 
 def printed_ranks(folders: Iterable[Path]) -> Mapping[str, PrintedRanks]:

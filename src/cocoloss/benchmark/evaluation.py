@@ -1,18 +1,20 @@
 """Models fitted and measured on folds: networks in lockstep, others one by one."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.metrics import f1_score, roc_auc_score
 from sklearn.svm import SVC
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_features
 
-from cocoloss.columns import TablePreprocessor
+from cocoloss.columns import RawFrame, TablePreprocessor
 from cocoloss.estimators import (
     CoCoClassifier,
     CrossEntropyClassifier,
@@ -27,6 +29,8 @@ from cocoloss.tables import Fold, stratified_folds
 Factory = Callable[[int, Mapping[str, Any], int], Any]
 # Called with a trial, the number of training rows, of columns and of classes; returns arguments.
 Space = Callable[[Any, int, int, int], dict[str, Any]]
+# Called with the number of a fold, its test rows and what was fitted; returns more measures.
+OnFold = Callable[[int, NDArray[np.int64], Any], dict[str, float]]
 LEAST_PROBABILITY = 1e-15  # of a class that a model calls impossible, or has never seen
 NAN = float("nan")
 TOLERANCE = 1e-3  # in which probabilities of float32 sum to one
@@ -42,6 +46,8 @@ class ModelKind:
     neural: bool = False  # a classifier of cocoloss, whose folds train in lockstep
     takes_epochs: bool = False  # ``max_iter`` is the spec's number of epochs
     whose: str = ""  # what messages call a model of the user's own; empty for ours
+    raw: bool = False  # gets a frame with categories and gaps, not a matrix
+    needs: str = ""  # a package that need not be installed
 
 
 def balanced_accuracy_of(classifier: Any, X: Any, y: Any) -> float:
@@ -143,8 +149,12 @@ class OnPreprocessed:
     ) -> None:
         self.preprocessor, self.classifier, self.classes_ = preprocessor, classifier, classes
         self.whose = whose or "the model"  # in messages
-        if hasattr(classifier, "predict_proba"):
-            self.predict_proba = lambda X: classifier.predict_proba(preprocessor.transform(X))
+        for name in ("predict_proba", "decision_function"):
+            if hasattr(classifier, name):
+                setattr(self, name, self._on_inputs(getattr(classifier, name)))
+
+    def _on_inputs(self, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda X: method(self.preprocessor.transform(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row."""
@@ -213,6 +223,8 @@ def fit_folds(
     try:
         if kind.neural:
             estimator = kind.make(_num_features(X), params, seeds[0])
+            if "device" in params:  # which kinds with settings of their own would not ask for
+                estimator.set_params(device=params["device"])
             return _in_lockstep(estimator, X, y, folds, seeds)
         pairs = zip(folds, seeds, strict=True)
         return [_alone(kind, params, own, X, y, fold) for fold, own in pairs]
@@ -231,10 +243,11 @@ def evaluate_folds(
     seed: int | Sequence[int],
     *,
     briefly: bool = False,
+    on_fold: OnFold | None = None,
 ) -> list[dict[str, Any]]:
     """Return a row of measures for each fold, with its number as "fold".
 
-    ``briefly`` leaves out all but the balanced accuracy.
+    ``briefly`` leaves out all but the balanced accuracy. What ``on_fold`` returns is added.
     """
     fitted = fit_folds(kind, params, X, y, list(folds.values()), seed)
     rows = []
@@ -244,6 +257,8 @@ def evaluate_folds(
             measures = {"balanced_accuracy": score}
         else:
             measures = measure(classifier, X, y, fold.test, fold.train, whose=kind.whose)
+        if on_fold is not None:
+            measures = measures | on_fold(number, fold.test, classifier) | measures  # ours count
         rows.append({"fold": number, **measures, "fit_seconds": seconds})
     return rows
 
@@ -285,7 +300,7 @@ def _alone(
     started = time.perf_counter()
     rows = _safe_indexing(X, fold.train)
     classes, labels = np.unique(y[fold.train], return_inverse=True)
-    preprocessor = TablePreprocessor().fit(rows)
+    preprocessor = (RawFrame() if kind.raw else TablePreprocessor()).fit(rows)
     inputs = preprocessor.transform(rows)
     model = kind.make(inputs.shape[1], params, seed)
     model.fit(inputs, labels)
@@ -301,10 +316,15 @@ def _forest(_n_features: int, params: Mapping[str, Any], seed: int) -> Any:
     return RandomForestClassifier(500, random_state=seed, n_jobs=-1, **params)
 
 
+def _boosting(_n_features: int, params: Mapping[str, Any], seed: int) -> Any:
+    return HistGradientBoostingClassifier(random_state=seed, **params)
+
+
 EVALUATED = {
     "coco": _network(CoCoClassifier),
     "dr": _network(DotRegressionClassifier),
     "ce": _network(CrossEntropyClassifier),
+    "hgb": ModelKind(_boosting),
     "rf": ModelKind(_forest),
     "ksvm": ModelKind(lambda _, params, _seed: SVC(C=10, **params)),
 }
@@ -312,9 +332,14 @@ NAMES = {
     "coco": "CoCo",
     "dr": "dot regression",
     "ce": "cross-entropy",
+    "hgb": "boosted trees",
     "rf": "random forest",
     "ksvm": "kernel SVM",
 }
+# Rows that support vectors, whose time grows faster than rows do, learn from at most: 10,000 of
+# adult take 2 s, 20,000 take 10 s, where boosted trees take 1.2 s.
+SVM_ROWS = 10_000
+SVMS = ("ksvm", "svr")
 
 
 @dataclass(frozen=True)
@@ -324,6 +349,13 @@ class Evaluation:
     model: str  # its short name, such as "coco"
     folds: dict[str, NDArray[np.float64]]  # measure -> (n_folds,); NaN where there is none
     seconds: float  # mean time of a fit
+    n_train: int = 0  # rows that the first fold learnt from
+    n_left_out: int = 0  # rows that it could have learnt from besides
+
+    @property
+    def n_folds(self) -> int:
+        """How many folds are finished."""
+        return len(next(iter(self.folds.values())))
 
     def mean(self, measure: str) -> float:
         """Return the mean of a measure over the folds; NaN if no fold has it."""
@@ -336,51 +368,106 @@ class Evaluation:
         return float(np.nan if np.isnan(values).all() else np.nanstd(values))
 
 
-MEASURES = ("balanced_accuracy", "accuracy", "log_loss", "dispersity", "nc1", "nc2", "nc4")
+class FoldScores(NamedTuple):
+    """What one fold says of one model."""
+
+    model: str
+    measures: Mapping[str, float]
+    seconds: float  # of its fit
+    n_train: int
+    n_left_out: int  # of the training rows, since they are many for the model
+    n_folds: int  # that there will be
 
 
-def evaluate_models(
+def gathered(scores: Iterable[FoldScores]) -> list[Evaluation]:
+    """Return what folds say of each model, in the order in which models first come."""
+    of_model: dict[str, list[FoldScores]] = {}
+    for one in scores:
+        of_model.setdefault(one.model, []).append(one)
+    return [
+        Evaluation(
+            model,
+            {name: np.array([one.measures[name] for one in rows]) for name in rows[0].measures},
+            float(np.mean([one.seconds for one in rows])),
+            rows[0].n_train,
+            rows[0].n_left_out,
+        )
+        for model, rows in of_model.items()
+    ]
+
+
+def capped(fold: Fold, parts: NDArray[Any], model: str, svm_rows: int | None, seed: int) -> Fold:
+    """Return a fold of which support vectors learn from so many rows, drawn part by part."""
+    if model not in SVMS or svm_rows is None or len(fold.train) <= svm_rows:
+        return fold
+    shuffled = np.random.default_rng(seed).permutation(fold.train)
+    of_part = pd.Series(shuffled).groupby(parts[shuffled])
+    place = of_part.cumcount() / of_part.transform("size")  # 0 for the first row of each
+    drawn = shuffled[np.argsort(place, kind="stable")[:svm_rows]]
+    return Fold(np.sort(drawn), fold.test)
+
+
+MEASURES = (
+    "balanced_accuracy",
+    "accuracy",
+    "auc",
+    "f1",
+    "log_loss",
+    "dispersity",
+    "nc1",
+    "nc2",
+    "nc4",
+)
+
+
+def evaluate_models(X: Any, y: Any, models: Sequence[str] = (), **how: Any) -> list[Evaluation]:
+    """Cross-validate models on one table; arguments as of :func:`score_folds`."""
+    return gathered(score_folds(X, y, models, **how))
+
+
+def score_folds(
     X: Any,
     y: Any,
-    models: Sequence[str] = tuple(NAMES),
+    models: Sequence[str] = (),
     *,
     n_folds: int = 10,
     priors: str = "uniform",
     seed: int = 0,
     solver: str | None = None,
     network_options: dict[str, Any] | None = None,
-    on_model: Callable[[str], object] | None = None,
-) -> list[Evaluation]:
+    svm_rows: int | None = SVM_ROWS,
+) -> Iterator[FoldScores]:
     """Cross-validate models on one table, all on the same stratified and shuffled folds.
 
-    Networks train all folds in lockstep. With "uniform" priors the peers weigh the classes alike
-    as well; with "empirical" ones nobody does. ``solver`` is CoCo's, if it is to have another than
-    its own choice. ``on_model`` is told each name before its turn.
+    Yields the first fold of every model, then the second, and so on: whoever stops early can
+    compare what there is, and whoever waits knows after the first round how long it takes. (Six
+    networks of one fold take as long as their share of all folds at once.) With "uniform" priors
+    the peers weigh the classes alike as well; with "empirical" ones nobody does. ``solver`` is
+    CoCo's, if it is to have another than its own choice. Support vectors learn from ``svm_rows``
+    rows at most.
     """
     y = np.asarray(y)
-    folds = _folds(y, n_folds, seed)
-    evaluations = []
-    for model in models:
-        if on_model is not None:
-            on_model(model)
-        # What the priors ask of our models, class weights ask of a peer.
-        params: dict[str, Any] = {"class_weight": "balanced" if priors == "uniform" else None}
-        if EVALUATED[model].neural:
-            from cocoloss.fitting import jobs  # noqa: F401, PLC0415 - torch, before the clock
-
-            params = {"priors": priors, **(network_options or {})}
-            if model == "coco" and solver is not None:
-                params["solver"] = solver
-        fitted = fit_folds(EVALUATED[model], params, X, y, folds, seed)
-        pairs = zip(fitted, folds, strict=True)
-        rows = [_all_measures(one.classifier, X, y, fold.test) for one, fold in pairs]
-        values = {name: np.array([row[name] for row in rows]) for name in MEASURES}
-        seconds = float(np.mean([one.seconds for one in fitted]))
-        evaluations.append(Evaluation(model, values, seconds))
-    return evaluations
+    folds = stratified(y, n_folds, seed)
+    positive = rarer_class(y)
+    kinds = {model: EVALUATED[model] for model in models or NAMES}
+    if any(kind.neural for kind in kinds.values()):
+        from cocoloss.fitting import jobs  # noqa: F401, PLC0415 - torch, before the clock
+    for whole in folds:
+        for model, kind in kinds.items():
+            # What the priors ask of our models, class weights ask of a peer.
+            params: dict[str, Any] = {"class_weight": "balanced" if priors == "uniform" else None}
+            if kind.neural:
+                params = {"priors": priors, **(network_options or {})}
+                if model == "coco" and solver is not None:
+                    params["solver"] = solver
+            fold = capped(whole, y, model, svm_rows, seed)
+            ((classifier, seconds),) = fit_folds(kind, params, X, y, [fold], seed)
+            found = all_measures(classifier, X, y, fold.test, positive)
+            n_train, n_left_out = len(fold.train), len(whole.train) - len(fold.train)
+            yield FoldScores(model, found, seconds, n_train, n_left_out, len(folds))
 
 
-def _folds(y: NDArray[Any], n_folds: int, seed: int) -> list[Fold]:
+def stratified(y: NDArray[Any], n_folds: int, seed: int) -> list[Fold]:
     """Return stratified folds; a class of fewer rows than folds is not in every test part."""
     classes, counts = np.unique(y, return_counts=True)
     if counts.min() < 2:
@@ -391,19 +478,67 @@ def _folds(y: NDArray[Any], n_folds: int, seed: int) -> list[Fold]:
     return stratified_folds(y, min(n_folds, int(counts.max())), seed)
 
 
-def _all_measures(
-    classifier: Any, X: Any, y: NDArray[Any], test: NDArray[np.intp]
+def rarer_class(y: NDArray[Any]) -> Any:
+    """Return the rarer of two classes, the last of equally rare ones; None if there are more."""
+    classes, counts = np.unique(y, return_counts=True)
+    return classes[1 if counts[1] <= counts[0] else 0] if len(classes) == 2 else None
+
+
+def auc(y: NDArray[Any], scores: NDArray[Any], classes: NDArray[Any]) -> float:
+    """Return the chance that a row of a class scores above one of another, the mean over classes.
+
+    ``scores`` has a column for each of the ``classes``, or one number for two of them, the larger
+    the more of the second. For two classes that is the area under their ROC curve; for more, each
+    is set against the rest. A class without rows, or without others, is left out.
+    """
+    if scores.ndim == 1:
+        scores = np.column_stack([-scores, scores])
+    judged = [k for k, label in enumerate(classes) if 0 < np.sum(y == label) < len(y)]
+    areas = [roc_auc_score(y == classes[k], scores[:, k]) for k in judged]
+    return float(np.mean(areas)) if areas else NAN
+
+
+class Answered:
+    """A fitted classifier that is asked about the same rows again and again, and answers once."""
+
+    def __init__(self, classifier: Any) -> None:
+        self._classifier = classifier
+        self._answers: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the classifier has; predictions as they were the first time."""
+        method = getattr(self._classifier, name)
+        if not name.startswith(("predict", "decision")):
+            return method
+
+        def answer(X: Any) -> Any:
+            if name not in self._answers:
+                self._answers[name] = np.asarray(method(X))
+            return self._answers[name]
+
+        return answer
+
+
+def all_measures(
+    fitted: Any, X: Any, y: NDArray[Any], test: NDArray[np.intp], positive: Any
 ) -> dict[str, float]:
     """Return every measure of a fitted classifier on its test rows; NaN for what it has not."""
+    classifier, rows, labels = Answered(fitted), _safe_indexing(X, test), y[test]
     measures = dict.fromkeys(MEASURES, NAN) | measure(classifier, X, y, test)
+    only = None if positive is None else [positive]
+    predicted = classifier.predict(rows)
+    measures["f1"] = float(
+        f1_score(labels, predicted, labels=only, average="macro", zero_division=0)
+    )
+    scored = "predict_proba" if hasattr(classifier, "predict_proba") else "decision_function"
+    measures["auc"] = auc(labels, getattr(classifier, scored)(rows), classifier.classes_)
     if not hasattr(classifier, "heads_"):
         return measures
-    labels = y[test]
     counts = np.unique(labels, return_counts=True)[1]
     if len(counts) < 2 or counts.min() < 2:  # no other class, or no other row of it, to differ from
         return measures | {"dispersity": NAN}
-    collapse = neural_collapse(first_embedding(classifier, _safe_indexing(X, test)), labels)
-    measures |= {"nc1": collapse.nc1, "nc4": collapse.nc4}
+    collapse = neural_collapse(first_embedding(classifier, rows), labels)._asdict()
+    measures |= {"nc1": collapse["nc1"], "nc4": collapse["nc4"]}
     if len(counts) > 2:  # two points are always a simplex
-        measures["nc2"] = collapse.nc2
+        measures["nc2"] = collapse["nc2"]
     return measures

@@ -1,15 +1,18 @@
 """The models that are compared: a table of names, and the user's own by their place.
 
-A kind makes an estimator from a size, arguments and a seed. Networks read tables themselves; all
-other models get what :class:`cocoloss.columns.TablePreprocessor` makes of them, fitted on
-the training rows of each fold.
+A kind makes an estimator from a size, arguments and a seed. Networks read tables themselves; models
+that are ``raw`` get what :class:`cocoloss.columns.RawFrame` makes of them, gaps and categories too,
+and all others the matrix of :class:`cocoloss.columns.TablePreprocessor`; both are fitted on the
+training rows of each fold.
 """
 
-import importlib
 import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -17,15 +20,17 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
 from cocoloss.benchmark.evaluation import ModelKind, Space
-from cocoloss.benchmark.experiments import import_from_here_too
 from cocoloss.benchmark.spec import what_there_is
 from cocoloss.benchmark.study import (
     load_optuna,
     suggest_boosting,
+    suggest_catboost,
     suggest_forest,
+    suggest_lightgbm,
     suggest_network,
     suggest_svm,
 )
+from cocoloss.benchmark.tasks import load_place
 from cocoloss.estimators import CoCoClassifier
 from cocoloss.estimators.classifiers import BaseNetworkClassifier, ObjectiveClassifier
 from cocoloss.exceptions import CoCoError
@@ -41,30 +46,18 @@ def own_model(name: str, place: str) -> ModelKind:
     The factory is called with the arguments that the search space gives, and returns a classifier
     with ``fit`` and ``predict``; a class will do. The search space is a function
     ``search_space(trial, n_samples, n_features, n_classes)`` that returns a dict: an attribute of
-    the factory, or of its module. Without one the model is not tuned.
+    the factory, or of its module. Without one the model is not tuned. If either has the attribute
+    ``reads_tables = True``, the model gets a frame with categories and gaps.
     """
     where = f"model {name!r} ({place})"
-    module_name, _, path = place.partition(":")
-    if not (module_name and path):
-        raise CoCoError(f"{where} must have the form package.module:factory")
-    import_from_here_too()
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise CoCoError(
-            f"{where}: there is no module {error.name!r}; install it, or start where it lies"
-        ) from error
-    factory: Any = module
-    for part in path.split("."):
-        if not hasattr(factory, part):
-            raise CoCoError(f"{where}: {module_name} has no {path!r}; check the spelling")
-        factory = getattr(factory, part)
+    factory = load_place(where, place)
     example = _call(factory, {}, where)
     if not (hasattr(example, "fit") and hasattr(example, "predict")):
         raise CoCoError(
             f"{where} must give a classifier with fit and predict, but gave "
             f"{type(example).__name__}"
         )
+    module = sys.modules[place.partition(":")[0]]
     space = getattr(factory, "search_space", None) or getattr(module, "search_space", None)
     try:
         n_hyperparameters = 0 if space is None else len(_drawn_names(space))
@@ -76,7 +69,8 @@ def own_model(name: str, place: str) -> ModelKind:
         ) from error
     neural = isinstance(example, BaseNetworkClassifier)
     make = partial(_make, factory, where)
-    return ModelKind(make, space, n_hyperparameters, neural=neural, whose=where)
+    raw = bool(getattr(factory, "reads_tables", getattr(module, "reads_tables", False)))
+    return ModelKind(make, space, n_hyperparameters, neural=neural, whose=where, raw=raw)
 
 
 def _make(
@@ -192,6 +186,87 @@ def _boosting(
     )
 
 
+class OnFrame:
+    """A model that gets frames with categories and gaps in the form that it reads."""
+
+    def __init__(self, model: Any, read: Callable[[Any], Any], categories_as: str = "") -> None:
+        self.model, self.read = model, read
+        self.categories_as = categories_as  # the argument of fit that names categories, if any
+        if hasattr(model, "predict_proba"):
+            self.predict_proba = lambda X: model.predict_proba(read(X))
+
+    def fit(self, X: Any, y: Any) -> "OnFrame":
+        """Fit the model to a frame."""
+        named = list(X.select_dtypes("category").columns) if self.categories_as else []
+        self.model.fit(self.read(X), y, **({self.categories_as: named} if named else {}))
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Return what the model predicts, one each."""
+        return self.model.predict(self.read(X)).reshape(-1)
+
+    @property
+    def classes_(self) -> Any:
+        """The classes that the model knows."""
+        return self.model.classes_
+
+
+def _numbered_columns(X: Any) -> Any:
+    """Return a frame whose columns have numbers for names: LightGBM refuses some marks in them."""
+    return X.set_axis([f"x{j}" for j in range(X.shape[1])], axis=1)
+
+
+def _named_gaps(X: Any) -> Any:
+    """Return a frame whose categories are text, a gap too, as CatBoost wants it."""
+    named = X.select_dtypes("category").columns
+    return X.assign(**{c: X[c].astype(object).where(X[c].notna(), GAP).astype(str) for c in named})
+
+
+def _few_categories(X: Any) -> Any:
+    """Return a frame in which no column has more categories than scikit-learn's trees take."""
+    many = [c for c in X.select_dtypes("category") if len(X[c].cat.categories) > MOST_CATEGORIES]
+    codes = {c: X[c].cat.codes.astype(float).where(X[c].notna()) for c in many}
+    return X.assign(**codes) if many else X
+
+
+GAP = "(gap)"
+MOST_CATEGORIES = 255
+
+
+def lightgbm_model(which: str, params: Mapping[str, Any], seed: int, **fixed: Any) -> OnFrame:
+    """Return LightGBM's "Classifier" or "Regressor" on frames."""
+    make = getattr(import_module("lightgbm"), f"LGBM{which}")
+    model = make(random_state=seed, n_jobs=1, verbose=-1, **fixed, **params)
+    return OnFrame(model, _numbered_columns)
+
+
+def catboost_model(which: str, params: Mapping[str, Any], seed: int, **fixed: Any) -> OnFrame:
+    """Return CatBoost's "Classifier" or "Regressor" on frames; it writes no files."""
+    make = getattr(import_module("catboost"), f"CatBoost{which}")
+    quiet = {"thread_count": 1, "verbose": 0, "allow_writing_files": False}
+    return OnFrame(make(random_seed=seed, **quiet, **fixed, **params), _named_gaps, "cat_features")
+
+
+def boosting_on_frames(make: Callable[..., Any], params: Mapping[str, Any], seed: int) -> OnFrame:
+    """Return scikit-learn's boosted trees with splits by category."""
+    model = make(random_state=seed, categorical_features="from_dtype", **params)
+    return OnFrame(model, _few_categories)
+
+
+def _lightgbm(class_weight: str | None, _: int, params: Mapping[str, Any], seed: int) -> Any:
+    return lightgbm_model("Classifier", params, seed, class_weight=class_weight)
+
+
+def _catboost(class_weight: str | None, _: int, params: Mapping[str, Any], seed: int) -> Any:
+    weights = {"auto_class_weights": "Balanced"} if class_weight else {}
+    return catboost_model("Classifier", params, seed, **weights)
+
+
+def _raw_boosting(class_weight: str | None, _: int, params: Mapping[str, Any], seed: int) -> Any:
+    make = partial(HistGradientBoostingClassifier, class_weight=class_weight, early_stopping=False)
+    return boosting_on_frames(make, params, seed)
+
+
 def _tuned_network(objective: Objective, **fixed: Any) -> ModelKind:
     embedding = not objective.logits  # for cross-entropy it would add a layer
     # NOTE[PAPER]: t counts the printed items, so dropout is one of them, whatever it takes to say
@@ -205,8 +280,16 @@ def _tuned_network(objective: Objective, **fixed: Any) -> ModelKind:
     )
 
 
-def _peer(make: Callable[..., Any], space: Space, t: int, class_weight: str | None) -> ModelKind:
-    return ModelKind(partial(make, class_weight), space, t)
+def _peer(
+    make: Callable[..., Any], space: Space, t: int, class_weight: str | None, **more: Any
+) -> ModelKind:
+    return ModelKind(partial(make, class_weight), space, t, **more)
+
+
+def _raw_peers(name: str, make: Callable[..., Any], space: Space, t: int, needs: str) -> Any:
+    """Return a model that reads frames, and its class-weighted form."""
+    forms = {name: None, f"{name}-w": "balanced"}
+    return {n: _peer(make, space, t, weight, raw=True, needs=needs) for n, weight in forms.items()}
 
 
 # NOTE[PAPER]: the rules of prediction as printed: class shares as priors of the Gaussians (with our
@@ -233,6 +316,9 @@ MODELS: dict[str, ModelKind] = {
     "rf-w": _peer(_forest, suggest_forest, 1, "balanced"),
     "hgb": _peer(_boosting, suggest_boosting, 4, None),
     "hgb-w": _peer(_boosting, suggest_boosting, 4, "balanced"),
+    **_raw_peers("hgb-raw", _raw_boosting, suggest_boosting, 4, ""),
+    **_raw_peers("lightgbm", _lightgbm, suggest_lightgbm, 4, "lightgbm"),
+    **_raw_peers("catboost", _catboost, suggest_catboost, 3, "catboost"),
     "coco-default": ModelKind(
         lambda _, _params, seed: CoCoClassifier(random_state=seed), neural=True
     ),
@@ -257,6 +343,15 @@ def import_what_models_need(own: Mapping[str, str]) -> None:
             own_model(name, place)
 
 
+def check_installed(model: str, package: str) -> None:
+    """Refuse a model whose package is not there."""
+    if package and find_spec(package) is None:
+        raise CoCoError(
+            f"the model {model!r} needs {package}, which is not installed; "
+            f"pip install 'cocoloss[bench]'"
+        )
+
+
 def find_model(name: str, own: Mapping[str, str] | None = None) -> ModelKind:
     """Return a model by its name: one of ``MODELS``, of the user's own, or "coco-s0.25".
 
@@ -270,6 +365,7 @@ def find_model(name: str, own: Mapping[str, str] | None = None) -> ModelKind:
             )
         return own_model(name, own[name])
     if name in MODELS:
+        check_installed(name, MODELS[name].needs)
         return MODELS[name]
     match = TEMPERED.fullmatch(name)
     if match:

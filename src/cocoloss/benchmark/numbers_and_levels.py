@@ -1,15 +1,16 @@
 """Numbers and levels on folds: their models, ours beside peers, and their measures.
 
 What :mod:`cocoloss.benchmark.evaluation` is for classes. Levels are their ranks here, 0 to C - 1.
-The experiments "regression" and "ordinal" judge the same models over many tables, untuned.
+The experiments "regression" and "ordinal" judge the same models over many tables, and some more.
 """
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -32,24 +33,33 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 from sklearn.utils import _safe_indexing
 
-from cocoloss.benchmark.evaluation import Evaluation
-from cocoloss.benchmark.experiments import task_of
+from cocoloss.benchmark.evaluation import (
+    SVM_ROWS,
+    Evaluation,
+    FoldScores,
+    OnFold,
+    Space,
+    capped,
+    gathered,
+)
 from cocoloss.benchmark.spec import what_there_is
-from cocoloss.benchmark.tasks import Result, TableInfo, Unit, seed_of
-from cocoloss.benchmark.tasks import Task as FoldTask
-from cocoloss.columns import TablePreprocessor
+from cocoloss.benchmark.study import (
+    suggest_boosting,
+    suggest_catboost,
+    suggest_forest,
+    suggest_lightgbm,
+    suggest_svr,
+)
+from cocoloss.columns import RawFrame, TablePreprocessor
 from cocoloss.estimators import CoCoClassifier, CoCoOrdinalClassifier, CoCoRegressor
 from cocoloss.exceptions import CoCoError
 from cocoloss.metrics import balanced_accuracy
 from cocoloss.tables import Fold, stratified_folds
 
-if TYPE_CHECKING:
-    from cocoloss.benchmark.spec import Spec
-
 COVERAGE = 0.9  # of the intervals that are judged
 PARTS = 10  # of numbers, from small to large, that each fold has as many of
 TREES = 500
-Maker = Callable[[int], Any]  # from a seed to an estimator that is not fitted
+Maker = Callable[..., Any]  # from a seed, and perhaps arguments, to an estimator, not fitted
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,13 @@ class Model:
     name: str  # in words
     make: Maker
     rule: str = ""  # by which levels are read off, if the estimator knows rules
+    space: Space | None = None  # None if it is not tuned
+    n_hyperparameters: int = 0
+    whose: str = ""  # what messages call a model of the user's own; empty for ours
+    needs: str = ""  # a package that need not be installed
+    version: str = ""  # makes other keys of its tasks, where a model of a name has changed
+    neural: ClassVar[bool] = False  # as ModelKind has it
+    takes_epochs: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -71,18 +88,25 @@ class Judge:
     measure: Callable[[Model, Any, Any, NDArray[Any]], dict[str, float]]
     target: Callable[[Any], NDArray[Any]]  # y as models get it
     parts: Callable[[NDArray[Any]], NDArray[Any]]  # of which each fold has its share
+    optimise: str  # the measure that is tuned by, if no other is named
+    more: Mapping[str, Model] = field(default_factory=dict)  # that only benchmarks have
 
 
 def _peer(make: Maker) -> Maker:
-    return lambda seed: make_pipeline(TablePreprocessor(), make(seed))
+    return lambda seed, **params: make_pipeline(TablePreprocessor(), make(seed, **params))
 
 
-def _boosting(seed: int) -> Any:
-    return HistGradientBoostingRegressor(random_state=seed)
+def _boosting(seed: int, **params: Any) -> Any:
+    return HistGradientBoostingRegressor(random_state=seed, **params)
 
 
-def _support_vectors(_seed: int) -> Any:
-    return TransformedTargetRegressor(SVR(), transformer=StandardScaler())
+def _support_vectors(_seed: int, **params: Any) -> Any:
+    return TransformedTargetRegressor(SVR(**params), transformer=StandardScaler())
+
+
+def _forest(make: Maker, seed: int, feature_share: float | None = None, **fixed: Any) -> Any:
+    share = {} if feature_share is None else {"max_features": feature_share}
+    return make(TREES, random_state=seed, n_jobs=-1, **share, **fixed)
 
 
 def _lightgbm(seed: int) -> Any:
@@ -92,12 +116,11 @@ def _lightgbm(seed: int) -> Any:
 
 REGRESSORS = {
     "coco": Model("CoCo", lambda seed: CoCoRegressor(random_state=seed)),
-    "hgb": Model("boosted trees", _peer(_boosting)),
+    "hgb": Model("boosted trees", _peer(_boosting), "", suggest_boosting, 4),
     "rf": Model(
-        "random forest",
-        _peer(lambda seed: RandomForestRegressor(TREES, random_state=seed, n_jobs=-1)),
+        "random forest", _peer(partial(_forest, RandomForestRegressor)), "", suggest_forest, 1
     ),
-    "svr": Model("support vectors", _peer(_support_vectors)),
+    "svr": Model("support vectors", _peer(_support_vectors), "", suggest_svr, 2),
     "ridge": Model("ridge", _peer(lambda _: RidgeCV(np.logspace(-3, 4, 15)))),
 }
 if find_spec("lightgbm") is not None:
@@ -114,13 +137,66 @@ LEVELS = {
     "coco-classes": Model("CoCo without order", lambda seed: CoCoClassifier(random_state=seed)),
     "rf": Model(
         "random forest of classes",
-        _peer(
-            lambda seed: RandomForestClassifier(
-                TREES, class_weight="balanced", random_state=seed, n_jobs=-1
-            )
-        ),
+        _peer(partial(_forest, RandomForestClassifier, class_weight="balanced")),
+        "",
+        suggest_forest,
+        1,
     ),
-    "hgb": Model("boosted trees, rounded", _peer(_boosting)),
+    "hgb": Model("boosted trees, rounded", _peer(_boosting), "", suggest_boosting, 4),
+}
+
+
+class Reading:
+    """A reader of tables and a model behind it, which need be no estimator of scikit-learn's."""
+
+    def __init__(self, reader: Any, model: Any) -> None:
+        self.reader, self.model = reader, model
+        for name in ("predict_proba", "predict_interval"):
+            if hasattr(model, name):
+                setattr(self, name, partial(self._ask, name))
+
+    def fit(self, X: Any, y: NDArray[Any]) -> "Reading":
+        """Fit both."""
+        self.model.fit(self.reader.fit(X).transform(X), y)
+        self.classes_ = getattr(self.model, "classes_", np.unique(y))
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Return what the model predicts."""
+        return self._ask("predict", X)
+
+    def _ask(self, name: str, X: Any, *more: Any) -> Any:
+        return getattr(self.model, name)(self.reader.transform(X), *more)
+
+
+def _on_frames(make: str, *given: Any, **fixed: Any) -> Maker:
+    """Return what makes a model of :mod:`cocoloss.benchmark.models` that reads frames."""
+
+    def made(seed: int, **params: Any) -> Any:
+        models = import_module("cocoloss.benchmark.models")  # torch, which only benchmarks need
+        return Reading(RawFrame(), getattr(models, make)(*given, params, seed, **fixed))
+
+    return made
+
+
+_BOOSTED = (  # name, what makes it, its space, t, and what it needs
+    ("hgb-raw", "boosting_on_frames", HistGradientBoostingRegressor, suggest_boosting, 4, ""),
+    ("lightgbm", "lightgbm_model", "Regressor", suggest_lightgbm, 4, "lightgbm"),
+    ("catboost", "catboost_model", "Regressor", suggest_catboost, 3, "catboost"),
+)
+# LightGBM had the matrix that others have, before it had frames.
+ON_FRAMES = {
+    name: Model(name, _on_frames(make, which), "", space, t, "", needs, "frames")
+    for name, make, which, space, t, needs in _BOOSTED
+}
+LEVELS_ON_FRAMES = ON_FRAMES | {
+    f"{name}-w": Model(
+        f"{name} of classes", _on_frames(make, "Classifier", **weights), "", space, t, "", name
+    )
+    for name, make, space, t, weights in (
+        ("lightgbm", "lightgbm_model", suggest_lightgbm, 4, {"class_weight": "balanced"}),
+        ("catboost", "catboost_model", suggest_catboost, 3, {"auto_class_weights": "Balanced"}),
+    )
 }
 
 
@@ -144,14 +220,19 @@ def measure_numbers(model: Model, fitted: Any, X: Any, y: NDArray[Any]) -> dict[
 
 def measure_levels(model: Model, fitted: Any, X: Any, y: NDArray[Any]) -> dict[str, float]:
     """Return how good predicted ranks of levels are; those of a regressor are rounded."""
-    rule = {"rule": model.rule} if model.rule else {}
-    predicted = np.asarray(fitted.predict(X, **rule))
-    ranks = np.clip(np.rint(predicted), 0, None).astype(np.int64)
+    ranks = predicted_ranks(model, fitted, X)
     return {
         "balanced_accuracy": balanced_accuracy(y, ranks),
         "mae": float(np.abs(y - ranks).mean()),
         "kappa": _kappa(y, ranks),
     }
+
+
+def predicted_ranks(model: Model, fitted: Any, X: Any) -> NDArray[np.int64]:
+    """Return the rank of each row's level by the rule of a model; numbers are rounded."""
+    rule = {"rule": model.rule} if model.rule else {}
+    predicted = np.asarray(fitted.predict(X, **rule))
+    return np.asarray(np.clip(np.rint(predicted), 0, None), dtype=np.int64)
 
 
 def _kappa(y: NDArray[np.int64], ranks: NDArray[np.int64]) -> float:
@@ -180,6 +261,8 @@ TASKS = {
         measure_numbers,
         lambda y: np.asarray(y, dtype=np.float64),
         _tenths,
+        "rmse",
+        ON_FRAMES,
     ),
     "levels": Judge(
         LEVELS,
@@ -187,6 +270,8 @@ TASKS = {
         measure_levels,
         _ranks,
         lambda ranks: ranks,
+        "mae",
+        LEVELS_ON_FRAMES,
     ),
 }
 
@@ -207,14 +292,26 @@ def folds_of(judge: Judge, y: NDArray[Any], n_folds: int, seed: int) -> list[Fol
     return stratified_folds(judge.parts(y), n_folds, seed)
 
 
-def fit_fold(make: Maker, X: Any, y: NDArray[Any], fold: Fold, seed: int) -> tuple[Any, float]:
+def fit_fold(
+    make: Maker, X: Any, y: NDArray[Any], fold: Fold, seed: int, device: str | None = None
+) -> tuple[Any, float]:
     """Return an estimator that is fitted to the training rows of a fold, and the seconds."""
     started = time.perf_counter()
-    fitted = make(seed).fit(_safe_indexing(X, fold.train), y[fold.train])
+    estimator = make(seed)
+    if device is not None and "device" in estimator.get_params(deep=False):
+        estimator.set_params(device=device)
+    fitted = estimator.fit(_safe_indexing(X, fold.train), y[fold.train])
     return fitted, time.perf_counter() - started
 
 
 def evaluate_task(
+    X: Any, y: Any, task: str, models: Sequence[str] = (), **how: Any
+) -> list[Evaluation]:
+    """Cross-validate models of numbers or levels; arguments as of :func:`score_task_folds`."""
+    return gathered(score_task_folds(X, y, task, models, **how))
+
+
+def score_task_folds(
     X: Any,
     y: Any,
     task: str,
@@ -222,83 +319,120 @@ def evaluate_task(
     *,
     n_folds: int = 10,
     seed: int = 0,
-    on_model: Callable[[str], object] | None = None,
-) -> list[Evaluation]:
+    svm_rows: int | None = SVM_ROWS,
+    device: str | None = None,
+) -> Iterator[FoldScores]:
     """Cross-validate models of numbers or levels on one table, all on the same folds.
 
-    ``on_model`` is told each name before its turn; models that differ by a rule share their fits.
+    Yields the first fold of every model, then the second, and so on. Models that differ by a rule
+    share their fits. ``device`` is where networks of ours are trained.
     """
     judge = TASKS[task]
     target = judge.target(y)
+    asked = {name: find_model(judge, name) for name in models or judge.models}
+    parts = judge.parts(target)
     folds = folds_of(judge, target, n_folds, seed)
-    evaluations: list[Evaluation] = []
-    fits_of: dict[Maker, list[tuple[Any, float]]] = {}
-    for name in models or judge.models:
-        if on_model is not None:
-            on_model(name)
-        model = find_model(judge, name)
-        if model.make not in fits_of:
-            fits_of[model.make] = [fit_fold(model.make, X, target, fold, seed) for fold in folds]
-        fits = fits_of[model.make]
-        rows = [
-            judge.measure(model, fitted, _safe_indexing(X, fold.test), target[fold.test])
-            for (fitted, _), fold in zip(fits, folds, strict=True)
-        ]
-        values = {measure: np.array([row[measure] for row in rows]) for measure in judge.measures}
-        seconds = float(np.mean([seconds for _, seconds in fits]))
-        evaluations.append(Evaluation(name, values, seconds))
-    return evaluations
+    for fold in folds:
+        test = _safe_indexing(X, fold.test)
+        fits: dict[Maker, tuple[Any, float]] = {}
+        for name, model in asked.items():
+            mine = capped(fold, parts, name, svm_rows, seed)
+            if model.make not in fits:
+                fits[model.make] = fit_fold(model.make, X, target, mine, seed, device)
+            fitted, seconds = fits[model.make]
+            found = judge.measure(model, fitted, test, target[fold.test])
+            n_train = len(mine.train)
+            left_out = len(fold.train) - n_train
+            yield FoldScores(name, found, seconds, n_train, left_out, len(folds))
 
 
-# The experiments "regression" and "ordinal".
-
-USES_FOLDS = ("outer",)
-SECONDS = {"coco": 2e-3, "coco-median": 2e-3, "coco-classes": 2e-3, "rf": 1e-3}  # roughly, a row
-USUAL_SECONDS = 1e-4
+# What the experiments "regression" and "ordinal" ask for.
 
 
-def plan(spec: "Spec", infos: Sequence[TableInfo]) -> list[Unit]:
-    """List every model on every table: a task for each outer fold."""
-    judge = TASKS[task_of(spec.kind)]
-    with spec.at("models.names"):
-        for name in (*spec.models.own, *spec.models.names):
-            find_model(judge, name)
-    outer = spec.folds.outer
-    return [
-        Unit.of(
-            spec,
-            info,
-            name,
-            tasks=outer,
-            seconds=outer * (0.2 + info.n_rows * SECONDS.get(name, USUAL_SECONDS)),
+def find_for_benchmark(judge: Judge, name: str, own: Mapping[str, str] | None = None) -> Model:
+    """Return a model of a benchmark by its name: of the judge, or the user's own."""
+    from cocoloss.benchmark.models import check_installed, own_model  # noqa: PLC0415 - torch
+
+    known = {**judge.models, **judge.more}
+    if own and name in own:
+        if name in known:
+            raise CoCoError(
+                f"model {name!r} ({own[name]}) has the name of a model that cocoloss has; give "
+                f"yours another, such as 'my-{name}'"
+            )
+        kind = own_model(name, own[name])
+        first = RawFrame if kind.raw else TablePreprocessor
+
+        def make(seed: int, **params: Any) -> Any:
+            return Reading(first(), kind.make(0, params, seed))
+
+        return Model(name, make, "", kind.space, kind.n_hyperparameters, kind.whose)
+    if name not in known:
+        raise CoCoError(
+            f"there is no model {name!r}{what_there_is(name, known)} (one of your own is given as "
+            f"name=package.module:factory)"
         )
-        for info in infos
-        for name in spec.models.names
-    ]
+    check_installed(name, known[name].needs)
+    return known[name]
 
 
-def drive(
-    unit: Unit,
-    spec: "Spec",
-    parallel: int = 1,  # noqa: ARG001 - nothing is tuned
-) -> Generator[list[FoldTask], list[Result], None]:
-    """Yield the outer folds, which may run side by side."""
-    yield [unit.task("fold", k) for k in range(spec.folds.outer)]
+class _Ranked:
+    """A fitted model of levels that predicts ranks by its rule."""
+
+    def __init__(self, model: Model, fitted: Any) -> None:
+        self.model, self.fitted = model, fitted
+        if hasattr(fitted, "predict_proba"):
+            self.predict_proba, self.classes_ = fitted.predict_proba, fitted.classes_
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        return predicted_ranks(self.model, self.fitted, X)
 
 
-def run(task: FoldTask, table: Any, spec: "Spec") -> Result:
-    """Fit a model to the training rows of an outer fold, and judge it by the others.
+def judge_folds(
+    judge: Judge,
+    model: Model,
+    params: Mapping[str, Any],
+    X: Any,
+    y: NDArray[Any],
+    folds: Mapping[int, Fold],
+    seeds: Sequence[int],
+    *,
+    on_fold: OnFold | None = None,
+    device: str | None = None,
+) -> list[dict[str, Any]]:
+    """Return a row of measures for each fold, with its number as "fold".
 
     "relative_rmse" is the RMSE over that of the mean of the training rows: tables have many units.
+    What ``on_fold`` returns is added.
     """
-    judge = TASKS[task_of(spec.kind)]
-    model, y = find_model(judge, task.model), judge.target(table.y)
-    seed = seed_of(task.dataset, "outer", spec.folds.seed)
-    fold = folds_of(judge, y, spec.folds.outer, seed)[int(task.part)]
-    fitted, seconds = fit_fold(model.make, table.X, y, fold, task.seed)
-    found = judge.measure(model, fitted, _safe_indexing(table.X, fold.test), y[fold.test])
-    if "rmse" in found:
-        guess = np.full(len(fold.test), y[fold.train].mean())
-        error = root_mean_squared_error(y[fold.test], guess)
-        found["relative_rmse"] = float(found["rmse"] / error) if error else float("nan")
-    return Result(found, [{"fold": int(task.part), **found, "fit_seconds": seconds}])
+    rows = []
+    for (number, fold), seed in zip(folds.items(), seeds, strict=True):
+        try:
+            fitted, seconds = fit_fold(partial(model.make, **params), X, y, fold, seed, device)
+            test = _safe_indexing(X, fold.test)
+            if model.whose:
+                _check_numbers(fitted.predict(test), len(fold.test), model.whose)
+            found = judge.measure(model, fitted, test, y[fold.test])
+        except Exception as error:
+            if not model.whose or isinstance(error, CoCoError):
+                raise
+            raise CoCoError(f"{model.whose} failed: {type(error).__name__}: {error}") from error
+        if "rmse" in found:
+            guess = np.full(len(fold.test), y[fold.train].mean())
+            off = root_mean_squared_error(y[fold.test], guess)
+            found["relative_rmse"] = float(found["rmse"] / off) if off else float("nan")
+        if on_fold is not None:
+            says = _Ranked(model, fitted) if "kappa" in judge.measures else fitted
+            found = found | on_fold(number, fold.test, says) | found  # ours count
+        rows.append({"fold": number, **found, "fit_seconds": seconds})
+    return rows
+
+
+def _check_numbers(predicted: Any, n_rows: int, whose: str) -> None:
+    """Refuse predictions of a model of the user's own that are no numbers, one each."""
+    found = np.asarray(predicted)
+    if found.shape != (n_rows,) or found.dtype.kind not in "biuf" or not np.isfinite(found).all():
+        raise CoCoError(
+            f"{whose} predicted an array of {found.dtype} of shape {found.shape} for {n_rows} "
+            f"rows; expected are finite numbers, one per row"
+        )

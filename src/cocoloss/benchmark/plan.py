@@ -9,10 +9,22 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cocoloss.benchmark.experiments import check_options, experiment_of, task_of
-from cocoloss.benchmark.spec import Spec
+import numpy as np
+import pandas as pd
+
+from cocoloss.benchmark.spec import GIVEN, Spec, what_there_is
 from cocoloss.benchmark.store import Count, Store, labels_of, now, tables_left_out
-from cocoloss.benchmark.tasks import FAILED, OK, OPEN, TableInfo, Unit, seed_of
+from cocoloss.benchmark.tasks import (
+    FAILED,
+    OK,
+    OPEN,
+    TableInfo,
+    Unit,
+    check_options,
+    experiment_of,
+    seed_of,
+    task_of,
+)
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
@@ -32,6 +44,7 @@ class Tables:
             source = resolved(spec.data.source, spec.folder)
             self._source = load_source(source, task_of(spec.kind))
         self._fewest = rows_needed(spec)
+        self._given: pd.DataFrame | None = None  # folds of a file, once it is read
         self.left_out: dict[str, str] = {}  # tables of a folder that cannot be used, and why
         self._infos: dict[str, TableInfo] = {}
         self._kept: dict[str, Table] = {}
@@ -80,6 +93,8 @@ class Tables:
         from cocoloss.tables import cap_rows  # noqa: PLC0415 - heavy
 
         table = self._source.load(name)
+        if self.spec.folds.given_file:
+            table = self._with_given_folds(table)
         if self.spec.data.max_rows:
             seed = seed_of(name, "rows", self.spec.folds.seed)
             table = cap_rows(table, self.spec.data.max_rows, seed)
@@ -91,14 +106,16 @@ class Tables:
                 f"{within}; ask for fewer folds, or leave the table out"
             )
         has_classes = task_of(self.spec.kind) != "numbers"
+        n_folds = n_special_folds(table, self.spec)
         info = TableInfo(
             table.name,
             table.n_rows,
-            table.n_features,
+            table.n_features - bool(n_folds),  # the column that splits is no feature
             table.n_classes if has_classes else 0,
             table.fingerprint,
             table.class_ratio if has_classes else math.nan,
             len(table.categorical) / max(table.n_features, 1),
+            n_folds,
         )
         known = self._infos.setdefault(name, info)
         if known.fingerprint != info.fingerprint:
@@ -109,6 +126,81 @@ class Tables:
             self._kept_bytes += size
         return table
 
+    def _with_given_folds(self, table: "Table") -> "Table":
+        """Return a table with the folds of a file as a column, so that they are part of it."""
+        if self._given is None:
+            with self.spec.at("folds.given"):
+                self._given = read_given(self.spec)
+        given = self._given
+        if "dataset" in given.columns:
+            given = given[given["dataset"].astype(str) == table.name]
+        where = f"{table.name}: folds.given = {self.spec.folds.given!r}"
+        if table.n_left_out:
+            raise CoCoError(
+                f"{where} counts rows, but {table.n_left_out} rows without a target were left out; "
+                f"drop them from the table, and count anew"
+            )
+        rows = given["row"].to_numpy()
+        if not len(rows) or given["row"].duplicated().any() or rows.max() >= table.n_rows:
+            raise CoCoError(
+                f"{where} must name rows 0 to {table.n_rows - 1}, each once at most; it has "
+                f"{len(rows)} lines for the table"
+            )
+        folds = pd.Series(np.nan, table.X.index, dtype=object)
+        folds.iloc[rows] = given["fold"].to_numpy(dtype=object)
+        return replace(table, X=table.X.assign(**{GIVEN: folds}))
+
+
+def read_given(spec: Spec) -> "pd.DataFrame":
+    """Read a file of folds: the columns row (from 0), fold, and dataset if there are several."""
+    places = [folder / spec.folds.given_file for folder in (spec.folder, *spec.experiments)]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise CoCoError(f"there is no file {places[0]}")
+    try:
+        given = pd.read_csv(path)
+        lacking = [name for name in ("row", "fold") if name not in given.columns]
+        if lacking:
+            raise CoCoError(f"{path.name} has no column {lacking[0]!r}; it needs row and fold")
+        return given.astype({"row": np.int64})
+    except (OSError, ValueError) as error:
+        if isinstance(error, CoCoError):
+            raise
+        raise CoCoError(f"cannot read {path.name}: {' '.join(str(error).split())}") from error
+
+
+def n_special_folds(table: "Table", spec: Spec) -> int:
+    """Return how many outer folds a table has that is not split at random; 0 if it is.
+
+    What cannot be split so is refused here, before anything runs.
+    """
+    from cocoloss.tables import forward_folds, given_folds, times_of  # noqa: PLC0415 - heavy
+
+    how, column = spec.folds.split
+    if not how:
+        return 0
+    said = f"{table.name}: folds.{how}"
+    if column not in table.X.columns:
+        names = [str(name) for name in table.X.columns]
+        raise CoCoError(f"{said}: there is no column {column!r}{what_there_is(column, names)}")
+    if table.n_features == 1:
+        raise CoCoError(f"{said}: there is no column beside {column!r} to learn from")
+    by, outer = table.X[column], spec.folds.outer
+    try:
+        if how == "given":
+            return len(given_folds(by))
+        if how == "time":
+            return len(forward_folds(times_of(by), outer))
+    except CoCoError as error:
+        raise CoCoError(f"{said}: {error}") from error
+    if by.isna().any() or by.nunique() < outer:
+        gaps = f"{by.isna().sum()} gaps" if by.isna().any() else f"{by.nunique()} groups"
+        raise CoCoError(
+            f"{said}: column {column!r} has {gaps}; folds.outer = {outer} needs a group for each "
+            f"row, and as many groups as folds"
+        )
+    return outer * spec.folds.repeats
+
 
 def rows_needed(spec: Spec) -> int:
     """Return how many rows a table must have to be split as a spec says.
@@ -118,8 +210,9 @@ def rows_needed(spec: Spec) -> int:
     """
     used = getattr(experiment_of(spec), "USES_FOLDS", ("outer", "inner"))
     outer, inner = spec.folds.outer, spec.folds.inner
-    tuned = spec.tuning.trials_per_hyperparameter > 0 or any(spec.tuning.trials.values())
-    if tuned and "inner" in used:  # of n rows the largest test part has ceil(n / outer)
+    if spec.folds.given:
+        return 0
+    if spec.tunes and "inner" in used:  # of n rows the largest test part has ceil(n / outer)
         return max(outer, -(-inner * outer // (outer - 1)))
     return outer if used else 0
 
@@ -207,6 +300,7 @@ def make_plan(
     experiment = experiment_of(spec)
     with spec.at():
         check_options(experiment, spec.kind, spec.options)
+        _refuse_idle_keys(experiment, spec)
     units = experiment.plan(spec, infos)
     if not units:
         raise CoCoError(f"{spec.name}: nothing to do; no dataset, or no model that suits one")
@@ -215,6 +309,25 @@ def make_plan(
         total[unit.dataset] += unit.seconds
     units = sorted(units, key=lambda u: (-total[u.dataset], u.dataset, -u.seconds, u.model))
     return Plan(spec, infos, units, left_out or {})
+
+
+def _refuse_idle_keys(experiment: Any, spec: Spec) -> None:
+    """Refuse keys that an experiment does not look at: they would change its name and nothing else.
+
+    One that does, such as "accuracy" or what is built on it, says ``TAKES_ALL_KEYS = True``.
+    """
+    if getattr(experiment, "TAKES_ALL_KEYS", False):
+        return
+    folds = spec.folds
+    used = {
+        "measures": spec.measures,
+        "optimise": spec.optimise,
+        "folds.repeats": folds.repeats > 1,
+    }
+    used |= {"keep_predictions": spec.keep_predictions, f"folds.{folds.split[0]}": folds.split[0]}
+    idle = [key for key, value in used.items() if value]
+    if idle:
+        raise CoCoError(f"{idle[0]}: an experiment of kind {spec.kind!r} does not use it")
 
 
 def remainder(plan: Plan, store: "Store | None", *, retry_failed: bool = False) -> Remainder:

@@ -15,11 +15,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cocoloss.benchmark.experiments import experiment_files, experiment_of
 from cocoloss.benchmark.plan import Pace, Plan, Remainder, Tables, make_plan, remainder
+from cocoloss.benchmark.predictions import keep, open_folder, predictions_folder
 from cocoloss.benchmark.spec import Spec
 from cocoloss.benchmark.store import Store, StoreError
-from cocoloss.benchmark.tasks import FAILED, OK, TIMEOUT, Finished, Result, Task, Unit, environment
+from cocoloss.benchmark.tasks import (
+    FAILED,
+    OK,
+    TIMEOUT,
+    Finished,
+    Result,
+    Task,
+    Unit,
+    environment,
+    experiment_files,
+    experiment_of,
+)
 from cocoloss.benchmark.workers import DaskPool, HerePool, Pool, Running, one_line
 from cocoloss.exceptions import CoCoError
 from cocoloss.json_text import storable
@@ -129,7 +140,9 @@ class Runner:
         progress: Progress,
         *,
         retry_failed: bool = False,
+        predictions: Path | None = None,
     ) -> None:
+        self.predictions = predictions  # the folder in which they are kept, if they are
         self.spec, self.store, self.progress = plan.spec, store, progress
         self.tables, self.retry_failed = tables, retry_failed
         self.planned = list(plan.units)
@@ -246,6 +259,9 @@ class Runner:
 
     def _keep(self, key: str, finished: Finished) -> _Active:
         active, task = self._flying.pop(key)
+        # First the predictions: a result that is in the store has them, whenever it is killed.
+        if self.predictions is not None and finished.result.predictions:
+            keep(self.predictions, key, finished.result.predictions)
         result = self.store.record(active.unit, task, self._hash, finished)
         self.summary.ran[finished.result.status] += 1
         self._note_failure(active, result)
@@ -296,14 +312,26 @@ class Session:
         scheduler: str | None = None,
         retry_failed: bool = False,
         progress: Progress | None = None,
+        predictions: str | os.PathLike[str] | None = None,
     ) -> Summary:
         """Do what is left.
 
         ``workers`` are processes of this machine: one per core if left out, 0 is this process.
-        ``scheduler`` is the address of a Dask scheduler to use instead.
+        ``scheduler`` is the address of a Dask scheduler to use instead. ``predictions`` is the
+        folder that they are kept in, if the spec says so and it is not the one beside the store.
         """
         progress = progress or Progress()
-        runner = Runner(self.plan, self.tables, self.store, progress, retry_failed=retry_failed)
+        folder = None
+        if self.plan.spec.keep_predictions:
+            folder = open_folder(predictions_folder(self.store, predictions))
+        runner = Runner(
+            self.plan,
+            self.tables,
+            self.store,
+            progress,
+            retry_failed=retry_failed,
+            predictions=folder,
+        )
         states = self.store.unit_states(self.plan.spec.hash)
         ended = {OK} if retry_failed else {OK, FAILED}
         if all(states.get(unit.key) in ended for unit in self.plan.units):
@@ -349,7 +377,8 @@ def run_benchmark(spec: Spec, store: str | os.PathLike[str], **options: Any) -> 
     **options
         ``workers``: processes of this machine; one per core if left out, 0 is this process.
         ``scheduler``: address of a Dask scheduler to use instead. ``retry_failed``: do again what
-        failed before. ``progress``: a Progress that shows how it goes.
+        failed before. ``progress``: a Progress that shows how it goes. ``predictions``: the folder
+        that they are kept in, if not the one beside the store.
 
     Returns
     -------

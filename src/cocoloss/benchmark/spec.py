@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from cocoloss._checks import check_integer, check_option, did_you_mean
-from cocoloss.benchmark.tasks import digest_of
+from cocoloss.benchmark.tasks import EXPERIMENTS, digest_of
 from cocoloss.exceptions import CoCoError
 
+GIVEN = "(fold)"  # the column that a file of folds becomes
 SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20} | {
     "gib": 2**30
@@ -119,6 +120,13 @@ def places(value: Any, name: str) -> dict[str, str]:
     return dict(value)
 
 
+def truth(value: Any, name: str) -> bool:
+    """Check a truth value."""
+    if not isinstance(value, bool):
+        raise CoCoError(f"{name} must be true or false, not {value!r}")
+    return value
+
+
 def numbers_of_trials(value: Any, name: str) -> dict[str, int]:
     """Check numbers of trials by model."""
     if not isinstance(value, Mapping):
@@ -155,9 +163,15 @@ def chosen_options(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> d
 
 
 MODES = ("first", "each")
-PLACE = ("folder", "where", "experiments")  # where a spec comes from, not what it is
-# Keys that older stores do not know; empty or 0 is as it was, and leaves the hash as it was.
-ADDED_LATER = (("tuning", "trials"), ("training", "max_units"))
+PLACE = ("folder", "where", "experiments", "says_trials")  # where a spec comes from, not what it is
+# Keys that older stores do not know; their defaults are as it was, and leave the hash as it was.
+ADDED_LATER = {
+    "tuning": ("trials",),
+    "training": ("max_units",),
+    "folds": ("repeats", "group", "time", "given"),
+}
+LATER = {key for keys in ADDED_LATER.values() for key in keys}
+TRIALS = ("trials_per_hyperparameter", "trials")  # what says that something is tuned
 
 
 @dataclass(frozen=True)
@@ -171,11 +185,31 @@ class Data:
 
 @dataclass(frozen=True)
 class Folds:
-    """How rows are split: ``outer`` folds to judge, ``inner`` ones to tune."""
+    """How rows are split: ``outer`` folds to judge, ``inner`` ones to tune.
+
+    At most one of ``group``, ``time`` and ``given`` is not empty. The column is no feature then.
+    """
 
     outer: int = 10
     inner: int = 3
     seed: int = 0
+    repeats: int = 1  # of the outer folds, each time shuffled anew
+    group: str = ""  # column: rows with one value are in one fold
+    time: str = ""  # column: a fold is learnt from what was before it
+    given: str = ""  # column of numbers of folds, or a CSV file of them
+
+    @property
+    def split(self) -> tuple[str, str]:
+        """How rows are split if not at random, "group", "time" or "given", and by which column."""
+        for how in ("group", "time", "given"):
+            if getattr(self, how):
+                return how, GIVEN if self.given_file else getattr(self, how)
+        return "", ""
+
+    @property
+    def given_file(self) -> str:
+        """The file of folds, if there is one."""
+        return self.given if self.given.lower().endswith(".csv") else ""
 
 
 @dataclass(frozen=True)
@@ -206,10 +240,15 @@ class Training:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a task may take: seconds, and bytes beyond what its worker had; 0 is no limit."""
+    """What a task may take: seconds, and bytes beyond what its worker had; 0 is no limit.
+
+    And where it computes: on how many threads, and on which device our networks are trained.
+    """
 
     seconds_per_task: float = 0
     memory_per_task: int = 0
+    threads: int = 1
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -235,7 +274,7 @@ class Spec:
     """
 
     name: str  # what reports call it
-    kind: str  # of experiment, as cocoloss.benchmark.experiments.load_experiment has it
+    kind: str  # of experiment, as cocoloss.benchmark.tasks.load_experiment has it
     data: Data
     models: Models
     deviations: tuple[str, ...] = ()  # in words, what differs from the paper
@@ -243,10 +282,14 @@ class Spec:
     tuning: Tuning = field(default_factory=Tuning)
     training: Training = field(default_factory=Training)
     limits: Limits = field(default_factory=Limits)
+    measures: tuple[str, ...] = ()  # beside those of the kind: scorers by name, module:function
+    optimise: str = ""  # the measure that is tuned by; "" is that of the kind
+    keep_predictions: bool = False  # of outer folds, beside the store
     options: Mapping[str, Any] = field(default_factory=dict)  # that only this kind knows
     folder: Path = field(default_factory=Path, compare=False)  # where paths of the source begin
     where: str = field(default="spec", compare=False)  # what messages call it
     experiments: tuple[Path, ...] = field(default=(), compare=False)  # folders to look for it in
+    says_trials: bool = field(default=True, compare=False)  # or they are the defaults
 
     @classmethod
     def from_dict(
@@ -277,17 +320,40 @@ class Spec:
         deciding: dict[str, Any] = {
             name: asdict(getattr(self, name)) for name in ("folds", "tuning", "training")
         }
-        for section, key in ADDED_LATER:
-            if not deciding[section][key]:
-                del deciding[section][key]
+        for section, keys in ADDED_LATER.items():
+            usual = SECTIONS[section][0]()
+            for key in keys:
+                if deciding[section][key] == getattr(usual, key):
+                    del deciding[section][key]
         deciding |= {"kind": self.kind, "max_rows": self.data.max_rows, "options": self.options}
+        if self.measures:
+            deciding["measures"] = sorted(self.measures)
+        if self.optimise:
+            deciding["optimise"] = self.optimise
+        if self._usually_untuned and self.tunes:
+            deciding["tuned"] = True
         return digest_of(deciding)
+
+    @property
+    def _usually_untuned(self) -> bool:
+        """Whether models of the kind have their usual settings unless the spec says otherwise."""
+        return self.kind in EXPERIMENTS and not EXPERIMENTS[self.kind].tunes
+
+    @property
+    def tunes(self) -> bool:
+        """Whether anything is tuned: numbers and levels only if trials or a measure are named."""
+        if self._usually_untuned and not (self.says_trials or self.optimise):
+            return False
+        return self.tuning.trials_per_hyperparameter > 0 or any(self.tuning.trials.values())
 
     def content(self) -> dict[str, Any]:
         """Return what :meth:`from_dict` takes."""
         content = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in PLACE}
         for name in SECTIONS:
             content[name] = asdict(content[name])
+        if not self.says_trials and self._usually_untuned:
+            for name in TRIALS:
+                del content["tuning"][name]
         content["options"] = dict(self.options)
         return content
 
@@ -296,10 +362,11 @@ class Spec:
         *,
         datasets: list[str] | tuple[str, ...] | None = None,
         own: Mapping[str, str] | None = None,
-        seconds_per_task: float | None = None,
         source: str | None = None,
+        keep_predictions: bool | None = None,
+        **limits: Any,
     ) -> "Spec":
-        """Return the benchmark on other datasets, with further models, or with another limit.
+        """Return the benchmark on other datasets, with further models, or with other limits.
 
         The paths of another ``source`` begin at the current folder, not at that of the file.
         """
@@ -309,10 +376,11 @@ class Spec:
         if own:
             models = content["models"]
             models["own"] = {**models["own"], **own}
-        if seconds_per_task is not None:
-            content["limits"]["seconds_per_task"] = seconds_per_task
+        content["limits"] |= {name: value for name, value in limits.items() if value is not None}
         if source is not None:
             content["data"]["source"] = source
+        if keep_predictions is not None:
+            content["keep_predictions"] = keep_predictions
         folder = self.folder if source is None else Path.cwd()
         return Spec.from_dict(
             content, where=self.where, folder=folder, experiments=self.experiments
@@ -362,7 +430,18 @@ def load_spec(path: str | Path, *, experiments: Iterable[str | Path] = ()) -> Sp
 SECTIONS: dict[str, tuple[type, dict[str, Check]]] = {
     "data": (Data, {"source": text, "datasets": texts, "max_rows": whole(0)}),
     "models": (Models, {"names": texts, "own": places}),
-    "folds": (Folds, {"outer": whole(2), "inner": whole(2), "seed": whole(0)}),
+    "folds": (
+        Folds,
+        {
+            "outer": whole(2),
+            "inner": whole(2),
+            "seed": whole(0),
+            "repeats": whole(1),
+            "group": text,
+            "time": text,
+            "given": text,
+        },
+    ),
     "tuning": (
         Tuning,
         {
@@ -373,9 +452,24 @@ SECTIONS: dict[str, tuple[type, dict[str, Check]]] = {
         },
     ),
     "training": (Training, {"epochs": whole(1), "max_units": whole(0)}),
-    "limits": (Limits, {"seconds_per_task": check_seconds, "memory_per_task": check_bytes}),
+    "limits": (
+        Limits,
+        {
+            "seconds_per_task": check_seconds,
+            "memory_per_task": check_bytes,
+            "threads": whole(1),
+            "device": text,
+        },
+    ),
 }
-TOP: dict[str, Check] = {"name": text, "kind": kind_of_experiment, "deviations": texts}
+TOP: dict[str, Check] = {
+    "name": text,
+    "kind": kind_of_experiment,
+    "deviations": texts,
+    "measures": texts,
+    "optimise": text,
+    "keep_predictions": truth,
+}
 NEEDED = {"": ("name", "kind"), "data": ("source",)}
 
 
@@ -384,15 +478,19 @@ def _read(cls: type[Spec], content: Mapping[str, Any], folder: Path) -> Spec:
         raise CoCoError(f"a spec is a table of keys, not {type(content).__name__}")
     refuse_unknown(content, [*TOP, *SECTIONS, "options"], "")
     _refuse_missing(content, "")
-    found: dict[str, Any] = {k: check(content[k], k) for k, check in TOP.items() if k in content}
+    given_keys = {k: v for k, v in content.items() if v != "" or k != "optimise"}
+    found: dict[str, Any] = {k: c(given_keys[k], k) for k, c in TOP.items() if k in given_keys}
     for name, (section, checks) in SECTIONS.items():
         given = content.get(name, {})
         if not isinstance(given, Mapping):
             raise CoCoError(f"{name} must be a section, [{name}], not {given!r}")
         refuse_unknown(given, list(checks), f"{name}.")
         _refuse_missing(given, name)
-        values = {key: checks[key](value, f"{name}.{key}") for key, value in given.items()}
+        # What is empty is as if it were left out; a spec writes itself down so.
+        said = {key: value for key, value in given.items() if value != "" or key not in LATER}
+        values = {key: checks[key](value, f"{name}.{key}") for key, value in said.items()}
         found[name] = section(**values)
+    _check_splits(found["folds"])
     own = found["models"].own  # run too, without their being named twice
     found["models"] = Models(tuple(dict.fromkeys([*found["models"].names, *own])), own)
     if not found["models"].names:
@@ -404,7 +502,19 @@ def _read(cls: type[Spec], content: Mapping[str, Any], folder: Path) -> Spec:
         digest_of(options)
     except CoCoError:  # a date, say
         raise CoCoError("options must hold numbers, texts, lists and tables only") from None
-    return cls(**found, options=dict(options), folder=folder)
+    says_trials = any(name in content.get("tuning", {}) for name in TRIALS)
+    return cls(**found, options=dict(options), folder=folder, says_trials=says_trials)
+
+
+def _check_splits(folds: Folds) -> None:
+    """Refuse two ways to split, and repeats of what has no chance in it."""
+    ways = [how for how in ("group", "time", "given") if getattr(folds, how)]
+    if len(ways) > 1:
+        raise CoCoError(f"folds.{ways[0]} and folds.{ways[1]} are two ways to split; name one")
+    if folds.repeats > 1 and ways and ways[0] != "group":
+        raise CoCoError(
+            f"folds.repeats shuffles anew, but folds.{ways[0]} has nothing to shuffle; name one"
+        )
 
 
 def _refuse_missing(given: Mapping[str, Any], section: str) -> None:

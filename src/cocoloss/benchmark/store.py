@@ -517,7 +517,7 @@ class Store:
             "spec_hash": spec_hash,
             "fingerprint": unit.info.fingerprint,
             **{name: getattr(task, name) for name in of_task},
-            **vars(result),
+            **{name: value for name, value in vars(result).items() if name != "predictions"},
             **{name: getattr(finished, name) for name in of_end},
             "environment": finished.environment.digest,
             "finished_at": now(),
@@ -540,6 +540,18 @@ class Store:
         return statement.on_conflict_do_update(
             index_elements=["key"], set_=change, where=results.c.status != OK
         ).returning(results.c.key)
+
+    def amend(
+        self, changed: Mapping[str, tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]]
+    ) -> None:
+        """Give finished tasks other measures and rows, by key; all of them, or none."""
+
+        def write(connection: sa.Connection) -> None:
+            for key, (measures, rows) in changed.items():
+                change = sa.update(results).where(results.c.key == key, results.c.status == OK)
+                connection.execute(change.values(measures=dict(measures), rows=list(rows)))
+
+        self.database.writing(write)
 
     def counts(self, spec_hash: str) -> list[Count]:
         """Count the tasks of a spec by dataset, model, stage and how they ended."""

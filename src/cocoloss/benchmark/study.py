@@ -234,6 +234,34 @@ def suggest_boosting(trial: Any, n_samples: int, n_features: int, n_classes: int
     }
 
 
+def suggest_lightgbm(trial: Any, n_samples: int, n_features: int, n_classes: int) -> dict[str, Any]:
+    """Return arguments of LightGBM: those of :func:`suggest_boosting` by its own names."""
+    found = suggest_boosting(trial, n_samples, n_features, n_classes)
+    return {LIGHTGBM.get(name, name): value for name, value in found.items()}
+
+
+LIGHTGBM = {
+    "max_leaf_nodes": "num_leaves",
+    "min_samples_leaf": "min_child_samples",
+    "l2_regularization": "reg_lambda",
+}
+
+
+def suggest_catboost(trial: Any, n_samples: int, n_features: int, n_classes: int) -> dict[str, Any]:  # noqa: ARG001
+    """Return arguments of CatBoost, whose trees have a depth instead of leaves."""
+    return {
+        "learning_rate": trial.suggest_float("learning_rate", 0.01, 0.5, log=True),
+        "depth": trial.suggest_int("depth", 3, 10),
+        "l2_leaf_reg": trial.suggest_float("l2_leaf_reg", 0.1, 30.0, log=True),
+    }
+
+
+def suggest_svr(trial: Any, n_samples: int, n_features: int, n_classes: int) -> dict[str, Any]:
+    """Return arguments of support vectors for numbers; d is the number of the table's columns."""
+    found = suggest_svm(trial, n_samples, n_features, n_classes)
+    return {"C": found["C"], "gamma": found["gamma_times_d"] / n_features}
+
+
 def suggest_default(
     trial: Any,
     n_samples: int,

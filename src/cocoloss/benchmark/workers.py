@@ -27,7 +27,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from cocoloss.benchmark.experiments import experiment_of, load_experiment
 from cocoloss.benchmark.spec import Spec, readable_time
 from cocoloss.benchmark.tasks import (
     FAILED,
@@ -38,9 +37,12 @@ from cocoloss.benchmark.tasks import (
     Result,
     Task,
     environment,
+    experiment_of,
+    load_experiment,
 )
 from cocoloss.exceptions import CoCoError
 from cocoloss.json_text import json_value, storable
+from cocoloss.threads import use_threads
 
 EVERY = 0.05  # seconds between two looks
 IMPORT_EVERY = 0.005  # while the task imports something
@@ -143,7 +145,6 @@ def memory_in_use() -> int:
     return resident
 
 
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 LONGEST_ERROR = 500  # letters of the one line
 _IMPORTING = threading.RLock()
 
@@ -156,7 +157,7 @@ def dask_setup(_worker: Any) -> None:
 def run_task(task: Task, table: Any, spec: Spec) -> Finished:
     """Run one task on a table that others use too; a failure is an answer like any other."""
     warm_up(spec)
-    use_one_thread()
+    use_threads(spec.limits.threads)  # one, usually: tasks run side by side, not inside
     params = json_value(task.params)
     task = replace(task, params=deepcopy(params))  # a model may do with them what it likes
     started = time.perf_counter()
@@ -193,14 +194,15 @@ def warm_up(spec: Spec) -> None:
     turns: none may see a module that another has half imported.
     """
     with _IMPORTING:
-        _import_once(spec.kind, spec.experiments, tuple(sorted(spec.models.own.items())))
+        own = tuple(sorted(spec.models.own.items()))
+        _import_once(spec.kind, spec.experiments, own, spec.limits.threads)
 
 
 @cache
 def _import_once(
-    kind: str, experiments: tuple[Path, ...], own: tuple[tuple[str, str], ...]
+    kind: str, experiments: tuple[Path, ...], own: tuple[tuple[str, str], ...], threads: int
 ) -> None:
-    use_one_thread()  # libraries look at it when they are loaded
+    use_threads(threads)  # libraries look at it when they are loaded
     environment()  # the source as it is loaded, not as it is when a task ends
     with suppress(Exception, SystemExit):
         load_experiment(kind, experiments)
@@ -217,18 +219,6 @@ def one_line(error: BaseException) -> str:
         said = f"(its message fails with {type(slip).__name__})"
     text: str = storable(" ".join(f"{type(error).__name__}: {said}".split()))
     return text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"
-
-
-def use_one_thread() -> None:
-    """Keep linear algebra to one thread in this process: tasks run side by side, not inside."""
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - on workers only
-
-    for name in THREADS:  # for libraries that are loaded later
-        os.environ[name] = "1"
-    threadpool_limits(1)
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.get_num_threads() != 1:
-        torch.set_num_threads(1)
 
 
 def died(task: Task, error: str, trace: str = "") -> Finished:

@@ -1,7 +1,8 @@
 """``cocoloss bench``: many models on many tables, on one machine or on a cluster."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -12,6 +13,7 @@ from cocoloss.exceptions import CoCoError
 if TYPE_CHECKING:
     from cocoloss.benchmark.spec import Spec
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 NEEDED = {"sqlalchemy": "SQLAlchemy", "distributed": "dask", "optuna": "optuna"}
 
 store_argument = click.argument("store")
@@ -33,6 +35,12 @@ experiments_option = click.option(
 )
 
 
+def predictions_option(text: str) -> Callable[[Function], Function]:
+    """Return the option that says where predictions are."""
+    folder = click.Path(file_okay=False, path_type=Path)
+    return click.option("--predictions", type=folder, metavar="FOLDER", help=text)
+
+
 class SpecFile(NamedTuple):
     """A spec, what the user changes of it, and where its results are kept."""
 
@@ -46,8 +54,8 @@ class SpecFile(NamedTuple):
 
     def read(self) -> "Spec":
         """Return the spec with the changes."""
-        from cocoloss.benchmark.experiments import import_from_here_too  # noqa: PLC0415
         from cocoloss.benchmark.spec import check_seconds, load_spec  # noqa: PLC0415
+        from cocoloss.benchmark.tasks import import_from_here_too  # noqa: PLC0415
 
         own = {}
         for text in self.models:
@@ -122,6 +130,9 @@ def bench() -> None:
 )
 @click.option("--scheduler", metavar="URL", help="Of a Dask cluster, such as tcp://10.0.0.1:8786.")
 @click.option("--retry-failed", is_flag=True, help="Do again what failed before.")
+@options.DEVICE
+@options.THREADS_OF_WORKERS
+@predictions_option("Keep predictions of the outer folds, here instead of beside the store.")
 @options.json_option
 @click.pass_context
 def run(
@@ -130,6 +141,9 @@ def run(
     workers: int | None,
     scheduler: str | None,
     retry_failed: bool,
+    device: str | None,
+    threads: int | None,
+    predictions: Path | None,
     as_json: bool,
 ) -> None:
     """Run a benchmark; go on with one that was stopped.
@@ -155,7 +169,11 @@ def run(
     if scheduler is not None and workers is not None:
         raise click.UsageError("--workers starts workers here, --scheduler uses others; give one")
     at_once = None if scheduler else max(1, default_workers() if workers is None else workers)
-    described = asked.read()
+    if scheduler is None:
+        options.check_device(device)
+    described = asked.read().changed(threads=threads, device=device)
+    if predictions is not None:
+        described = described.changed(keep_predictions=True)
     where = asked.where(described)
     made, tables = look(described, on_table=bench_texts.say_table)
     with store_if_used(where) as opened:
@@ -168,7 +186,11 @@ def run(
         progress = bench_texts.LiveProgress() if live else bench_texts.LineProgress()
         try:
             summary = session.run(
-                workers=workers, scheduler=scheduler, retry_failed=retry_failed, progress=progress
+                workers=workers,
+                scheduler=scheduler,
+                retry_failed=retry_failed,
+                progress=progress,
+                predictions=predictions,
             )
         except KeyboardInterrupt:
             progress.close()
@@ -291,6 +313,59 @@ def export(store: str, out: Path, tasks: bool, names: tuple[str, ...]) -> None:
 
 @bench.command()
 @store_argument
+@click.option(
+    "--measure",
+    "measures",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    help="auc, f1, log_loss, rmse, mae, kappa, a scorer of scikit-learn such as roc_auc_ovo, or "
+    "package.module:function; repeatable.",
+)
+@predictions_option("Where they are, if not beside the store.")
+@name_option
+@options.json_option
+def measure(
+    store: str,
+    measures: tuple[str, ...],
+    predictions: Path | None,
+    names: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Add a measure to results whose predictions were kept; nothing is run.
+
+    Specs with keep_predictions = true keep what models said of the test rows. The store's rows
+    then have the measure as if the run had taken it: in export, in reports, for compare.
+
+    \b
+    cocoloss bench measure mine.sqlite --measure roc_auc --measure neg_brier_score
+    """
+    _check_installed()
+    from cocoloss.benchmark.predictions import add_measures, predictions_folder  # noqa: PLC0415
+    from cocoloss.benchmark.store import Store  # noqa: PLC0415 - heavy
+
+    Store(store, create=False).close()  # one that is not there is not made
+    with Store(store) as opened:
+        folder = predictions_folder(opened, predictions)
+        added = add_measures(opened, folder, measures, names)
+    if as_json:
+        messages.print_json(added._asdict())
+        return
+    rows = [
+        [model, *(f"{of[model]:.4f}" if model in of else "-" for of in added.means.values())]
+        for model in dict.fromkeys(m for of in added.means.values() for m in of)
+    ]
+    title = f"means over {added.folds:,} folds"
+    messages.console().print(messages.table(title, ["model"], list(added.means), rows))
+    for model in added.lacking:
+        messages.note(f"{model} gives no probabilities, which some of these measures need")
+    if added.without:
+        messages.note(f"{added.without:,} finished tasks have no predictions that were kept")
+    click.echo(f"{added.tasks:,} tasks of {store} have {messages.listed(measures)} now")
+
+
+@bench.command()
+@store_argument
 @options.out_option("FOLDER", required=True, help="Where to write; made if it is not there.")
 @name_option
 @click.option(
@@ -300,6 +375,7 @@ def export(store: str, out: Path, tasks: bool, names: tuple[str, ...]) -> None:
     show_default=True,
     help="Where a model has no result: leave the dataset out, or count the model as the worst.",
 )
+@click.option("--measure", metavar="NAME", help="Rank by this one of the recorded measures.")
 @experiments_option
 @options.json_option
 def report(
@@ -307,6 +383,7 @@ def report(
     out: Path,
     names: tuple[str, ...],
     missing: str,
+    measure: str | None,
     experiments: tuple[Path, ...],
     as_json: bool,
 ) -> None:
@@ -326,7 +403,7 @@ def report(
 
     with Store(store, create=False) as opened:
         written = write_bench_report(
-            opened, out, names=names, missing=missing, experiments=experiments
+            opened, out, names=names, missing=missing, experiments=experiments, measure=measure
         )
     if as_json:
         messages.print_json({"page": str(written[-1]), "files": [str(path) for path in written]})

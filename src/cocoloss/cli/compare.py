@@ -13,7 +13,7 @@ from cocoloss.exceptions import CoCoError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cocoloss.stats import Comparison
+    from cocoloss.stats import Against, Comparison
 
 SUFFIXES = (".svg", ".png", ".pdf")
 LEAST_SHOWN = 0.001  # p-values below it are all shown alike
@@ -86,6 +86,11 @@ OPTIONS = {"model": "--model-column", "dataset": "--dataset", "score": "--score"
     type=float,
     help="Add a Bayesian comparison in which differences up to this do not matter.",
 )
+@click.option(
+    "--control",
+    metavar="MODEL",
+    help="Test this one against each of the others, with Holm's correction for so many tests.",
+)
 @options.out_option("DIAGRAM", help="Critical-difference diagram: .svg, .png or .pdf.")
 @options.json_option
 def compare(
@@ -96,6 +101,7 @@ def compare(
     model: str | None,
     models: str | None,
     fold_test: str | None,
+    control: str | None,
     out: Path | None,
     as_json: bool,
     **asked: Any,
@@ -111,7 +117,9 @@ def compare(
     cocoloss compare results.csv --out ranks.svg
     cocoloss compare folds.csv --ranking folds --rope 0.01
     cocoloss compare amlb.csv --model-column framework --score result
+    cocoloss compare results.csv --control ours --test wilcoxon
     """
+    from cocoloss.stats import against, prose  # noqa: PLC0415
     from cocoloss.stats import compare as compare_models  # noqa: PLC0415
     from cocoloss.tables import read_table  # noqa: PLC0415 - heavy
 
@@ -124,14 +132,31 @@ def compare(
     if asked["higher_is_better"] is None:
         asked["higher_is_better"] = _higher_is_better(scores.attrs.get("score", ""))
     comparison = compare_models(scores, fold_test=fold_test or "wilcoxon", **asked)
+    beside = against(comparison, control)
+    called = str(scores.attrs.get("score", "score"))
+    words = prose(comparison, beside, measure=called, is_control=control is not None)
     if out is not None:
         from cocoloss.report.cd_diagram import cd_diagram  # noqa: PLC0415 - heavy
 
         cd_diagram(comparison, out)
     if as_json:
-        messages.print_json(_as_json(comparison) | ({"diagram": str(out)} if out else {}))
+        more = {
+            "against": {
+                "model": beside.model,
+                "is_control": control is not None,
+                "test": beside.test,
+                "confidence": beside.confidence,
+                "others": beside.table.reset_index().astype(object).to_dict("records"),
+            },
+            "prose": words,
+        }
+        messages.print_json(_as_json(comparison) | more | ({"diagram": str(out)} if out else {}))
         return
     _show(comparison, file.name)
+    console = messages.console()
+    console.print(_effects(beside, with_tests=control is not None))
+    console.print("In words, for a paper:", style="bold")
+    console.print(words, markup=False, highlight=False, soft_wrap=True)
     if out is not None:
         click.echo(f"wrote {out}")
 
@@ -209,6 +234,25 @@ def _ranks(comparison: "Comparison", title: str) -> Any:
     return messages.table(f"{heading}, {better} is better", ["model"], columns, rows)
 
 
+def _effects(beside: "Against", *, with_tests: bool) -> Any:
+    """Return by how much one model leads over each other, and if it is a control, the tests."""
+    from cocoloss.stats.effects import EFFECTS, p_text  # noqa: PLC0415 - heavy
+
+    level = f"{beside.confidence:.0%}".replace("%", " %")
+    title = f"{beside.model} against each other, with intervals of {level}"
+    columns = ["mean lead", "rank-biserial", "Cliff's delta"]
+    if with_tests:
+        title += f"; {beside.describe_test()}"
+        columns.append("adjusted p")
+    rows = []
+    for other in beside.table.index:
+        row = [str(beside.effect(other, name)) for name in EFFECTS]
+        if with_tests:
+            row.append(p_text(beside.table.loc[other, "p_value"]).removeprefix("p ").lstrip("= "))
+        rows.append([other, *row])
+    return messages.table(title, ["other"], columns, rows)
+
+
 def _p_values(comparison: "Comparison") -> Any:
     """Return the p-value of each pair, once; columns are numbered, as names would not fit."""
     from rich.text import Text  # noqa: PLC0415 - heavy
@@ -253,6 +297,9 @@ def as_scores(
         called_so = (c for c in others if c.strip().lower() in names)
         found[role] = given.get(role) or next(called_so, None)
     if found["model"] is not None:
+        several = [str(c) for c in frame.columns if str(c).strip().lower() in NAMES["score"]]
+        if len(several) > 1 and "score" not in given:
+            note(f"compared by {several[0]}; --score {several[1]} would compare by that")
         return _long(frame, found, models)
     if "score" in given:
         raise CoCoError(

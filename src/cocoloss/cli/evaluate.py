@@ -1,6 +1,7 @@
 """``cocoloss evaluate`` and ``demo``: cross-validation of our models beside peers."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +17,22 @@ from cocoloss.cli.options import (
     TrainingFile,
     training_file,
 )
+from cocoloss.cli.root import INTERRUPTED, TERMINATED
 from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
-    from cocoloss.benchmark.evaluation import Evaluation
+    from cocoloss.benchmark.evaluation import Evaluation, FoldScores
 
 SETS = {"breast cancer": "load_breast_cancer", "digits": "load_digits"}
-CLASSES = ("coco", "dr", "ce", "rf", "ksvm")
-BEYOND = ("coco-median", "coco-classes", "hgb", "svr", "ridge", "lightgbm")  # classes
+CLASSES = ("coco", "dr", "ce", "hgb", "rf", "ksvm")
+BEYOND = ("coco-median", "coco-classes", "svr", "ridge", "lightgbm")  # classes
 # Measure -> heading, digits, and whether larger is better, None if neither is.
 COLUMNS: dict[str, dict[str, tuple[str, int | None, bool | None]]] = {  # of a task
     "classes": {
         "balanced_accuracy": ("balanced accuracy", 4, True),
         "accuracy": ("accuracy", 4, True),
+        "auc": ("AUC", 4, True),
+        "f1": ("F1", 4, True),
         "log_loss": ("log loss", 4, False),
         "dispersity": ("dispersity", 3, False),
         "nc1": ("NC1", 3, False),
@@ -63,66 +67,82 @@ UNBOUNDED = 10_000  # characters in a line
     help="Only these models; may be given several times. All that the task has if left out.",
 )
 @click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True)
+@click.option(
+    "--svm-rows",
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="Training rows of support vector machines at most, which are slow if rows are many; "
+    "10,000 if left out.",
+)
 @PRIORS
 @EPOCHS
 @SEED
 @SOLVER
+@options.DEVICE
+@options.THREADS
 @options.json_option
+@click.pass_context
 def evaluate(
+    ctx: click.Context,
     source: TrainingFile,
     models: tuple[str, ...],
     folds: int,
+    svm_rows: int | None,
     priors: str | None,
     epochs: int | None,
     seed: int,
     solver: str | None,
+    device: str | None,
     as_json: bool,
 ) -> None:
     """Cross-validate models on a table.
 
-    CoCo, dot regression and cross-entropy beside a random forest and a kernel SVM with their usual
-    settings, on the same folds; their class weights follow --priors. With --epochs CoCo is trained
-    as networks, whose folds train at once. Dispersity and NC1, NC2, NC4 say
-    how far the embedding of the test rows has collapsed: 0 is all the way.
+    CoCo, dot regression and cross-entropy beside boosted trees, a random forest and a kernel SVM
+    with their usual settings, on the same folds; their class weights follow --priors. With --epochs
+    CoCo is trained as networks. AUC and F1 of more than two classes are means over the classes,
+    each against the rest; F1 of two is that of the rarer one. Dispersity and NC1, NC2, NC4 say how
+    far the embedding of the test rows has collapsed: 0 is all the way.
 
     Numbers are judged by RMSE, MAE, R2 and how many of the test rows are in their intervals of 90%,
     beside boosted trees, a random forest, support vectors and ridge regression; levels by how many
     levels predictions are off and by kappa with quadratic weights, beside a forest of classes and
     boosted trees of numbers that are rounded.
 
+    Every model has its first fold first, which tells how long the others will take. Ctrl-C prints
+    what is finished by then, and the exit status is 130.
+
     \b
     cocoloss evaluate customers.csv --target churned
     cocoloss evaluate houses.csv --target price
     """
+    options.check_device(device)
     table = source.read()
     classes = table.task == "classes"
     if not classes:
         given = {"--priors": priors, "--epochs": epochs}
         options.refuse_given(given, f"is for classes, and the target is {table.task}")
+    how: dict[str, Any] = {"n_folds": folds, "seed": seed}
+    if svm_rows is not None:
+        how["svm_rows"] = svm_rows
+    if classes:
+        how |= {"priors": priors or "uniform", "solver": solver}
+        how["network_options"] = _networks(epochs, device)
+    else:
+        how["device"] = device
     with messages.notes_for_warnings(advice=messages.ADVICE):
         # Columns are read once, as `fit` reads them: a fold may lack the cell that tells a kind.
         X, y = table.typed()[0], table.y
         if classes:
             X, y = _without_lone_rows(X, y)
-            evaluations = _run(
-                X,
-                y,
-                models,
-                folds,
-                seed,
-                priors=priors or "uniform",
-                solver=solver,
-                network_options=_networks(epochs),
-            )
-        else:
-            evaluations = _run(X, y, models, folds, seed, task=table.task)
+        run = _run(X, y, models, table.task, how, quiet=as_json)
     if classes:
-        _note_few_rows(y.value_counts(), folds, len(evaluations[0].folds["accuracy"]))
+        _note_few_rows(y.value_counts(), folds, run.n_folds)
     if as_json:
-        messages.print_json(_as_json(evaluations, table.task))
+        messages.print_json(_as_json(run.evaluations, table.task))
     else:
         title = f"{table.name}: {len(X):,} rows, {source.target}"
-        _show(evaluations, title, priors or "uniform", table.task)
+        _show(run, title, priors or "uniform", table.task, y)
+    run.end(ctx)
 
 
 @click.command()
@@ -136,13 +156,25 @@ def evaluate(
 @click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True)
 @EPOCHS
 @SEED
+@options.DEVICE
+@options.THREADS
 @options.json_option
-def demo(out: Path, folds: int, epochs: int | None, seed: int, as_json: bool) -> None:
+@click.pass_context
+def demo(
+    ctx: click.Context,
+    out: Path,
+    folds: int,
+    epochs: int | None,
+    seed: int,
+    device: str | None,
+    as_json: bool,
+) -> None:
     """Compare models on two data sets and write a report of each.
 
-    CoCo, dot regression and cross-entropy beside a random forest and a kernel SVM, on the breast
-    cancer and digits data that come with scikit-learn.
+    CoCo, dot regression and cross-entropy beside boosted trees, a random forest and a kernel SVM,
+    on the breast cancer and digits data that come with scikit-learn.
     """
+    options.check_device(device)
     from sklearn import datasets  # noqa: PLC0415 - heavy
 
     from cocoloss.recording import record_fit  # noqa: PLC0415
@@ -152,20 +184,23 @@ def demo(out: Path, folds: int, epochs: int | None, seed: int, as_json: bool) ->
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CoCoError(f"cannot make the folder {out}: {error.strerror}") from error
+    how = {"n_folds": folds, "seed": seed, "network_options": _networks(epochs, device)}
     results = {}
     for name, loader in SETS.items():
         X, y = getattr(datasets, loader)(return_X_y=True, as_frame=True)
         with messages.notes_for_warnings():
-            evaluations = _run(X, y, CLASSES, folds, seed, network_options=_networks(epochs))
-            estimator = Training(epochs=epochs, seed=seed).estimator()
+            run = _run(X, y, CLASSES, "classes", how, quiet=as_json)
+        if not as_json:
+            title = f"{name}: {len(X):,} rows, {X.shape[1]} columns"
+            _show(run, title, "uniform", "classes", y)
+        run.end(ctx)
+        with messages.notes_for_warnings():
+            estimator = Training(epochs=epochs, seed=seed, device=device).estimator()
             record = record_fit(estimator, X, y, data_name=name, random_state=seed)
         page = out / f"{name.replace(' ', '-')}.html"
         write_run_report(record, page)
-        results[name] = {"models": _as_json(evaluations, "classes"), "page": str(page)}
+        results[name] = {"models": _as_json(run.evaluations, "classes"), "page": str(page)}
         if not as_json:
-            _show(
-                evaluations, f"{name}: {len(X):,} rows, {X.shape[1]} columns", "uniform", "classes"
-            )
             click.echo(f"How CoCo learns it: {page}\n")
     if as_json:
         messages.print_json(results)
@@ -198,51 +233,58 @@ def _note_few_rows(counts: Any, asked: int, n_folds: int) -> None:
         messages.note(f"classes with fewer rows than the {n_folds} folds are not in each: {names}")
 
 
-def _networks(epochs: int | None) -> dict[str, Any]:
-    return {} if epochs is None else {"max_iter": epochs}
+def _networks(epochs: int | None, device: str | None) -> dict[str, Any]:
+    given = {"max_iter": epochs, "device": device}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What models made of a table, as far as they came."""
+
+    scores: "list[FoldScores]"
+    n_models: int
+    stopped: bool  # by Ctrl-C
+
+    @property
+    def evaluations(self) -> "list[Evaluation]":
+        """The folds of each model."""
+        from cocoloss.benchmark.evaluation import gathered  # noqa: PLC0415 - heavy
+
+        return gathered(self.scores)
+
+    @property
+    def n_folds(self) -> int:
+        """How many folds each model was to have."""
+        return self.scores[0].n_folds
+
+    def end(self, ctx: click.Context) -> None:
+        """End the command if it was stopped, and say what was not done."""
+        if self.stopped:
+            total = self.n_models * self.n_folds
+            messages.note(f"stopped after {len(self.scores):,} of {total:,} fits")
+            ctx.exit(TERMINATED if ctx.obj else INTERRUPTED)
 
 
 def _run(
-    X: Any,
-    y: Any,
-    models: Sequence[str],
-    folds: int,
-    seed: int,
-    *,
-    task: str = "classes",
-    **of_classes: Any,
-) -> "list[Evaluation]":
-    """Return the evaluations, with a line that says whose turn it is."""
-    from rich import progress  # noqa: PLC0415 - heavy
-    from rich.console import Console  # noqa: PLC0415
+    X: Any, y: Any, models: Sequence[str], task: str, how: dict[str, Any], *, quiet: bool
+) -> Run:
+    """Cross-validate models, with a bar."""
+    from cocoloss.benchmark.evaluation import score_folds  # noqa: PLC0415 - heavy
+    from cocoloss.benchmark.numbers_and_levels import score_task_folds  # noqa: PLC0415
+    from cocoloss.cli.fold_by_fold import watch  # noqa: PLC0415
 
     names = _names(task)
     for model in models:
         if model not in names:
             raise CoCoError(f"--model {model} is not for {task}; there are {', '.join(names)}")
-    console = Console(stderr=True)
-    with progress.Progress(
-        progress.SpinnerColumn(),
-        progress.TextColumn("{task.description}"),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as bar:
-        line = bar.add_task("", total=len(models or names), completed=-1)
-
-        def on_model(model: str) -> None:
-            bar.update(line, advance=1, description=names[model])
-
-        asked: dict[str, Any] = {"models": models or tuple(names), "n_folds": folds, "seed": seed}
-        if task == "classes":
-            from cocoloss.benchmark.evaluation import evaluate_models  # noqa: PLC0415
-
-            return evaluate_models(X, y, **asked, **of_classes, on_model=on_model)
-        from cocoloss.benchmark.numbers_and_levels import evaluate_task  # noqa: PLC0415
-
-        return evaluate_task(X, y, task, **asked, on_model=on_model)
+    asked = {model: names[model] for model in models or names}
+    if task == "classes":
+        folds = score_folds(X, y, tuple(asked), **how)
+    else:
+        folds = score_task_folds(X, y, task, tuple(asked), **how)
+    scores, stopped = watch(folds, asked, quiet=quiet)
+    return Run(scores, len(asked), stopped)
 
 
 def _names(task: str) -> dict[str, str]:
@@ -262,6 +304,8 @@ def _as_json(evaluations: "list[Evaluation]", task: str) -> list[dict[str, Any]]
         {
             "model": evaluation.model,
             "seconds": evaluation.seconds,
+            "training_rows": evaluation.n_train,
+            "training_rows_left_out": evaluation.n_left_out,
             **{measure: evaluation.mean(measure) for measure in COLUMNS[task]},
             "folds": evaluation.folds,
         }
@@ -269,27 +313,69 @@ def _as_json(evaluations: "list[Evaluation]", task: str) -> list[dict[str, Any]]
     ]
 
 
-def _show(evaluations: "list[Evaluation]", title: str, priors: str, task: str) -> None:
+def _show(run: Run, title: str, priors: str, task: str, y: Any) -> None:
     """Print the table; the best of each column is bold, and what it means stands below."""
     import numpy as np  # noqa: PLC0415 - heavy
     from rich.measure import Measurement  # noqa: PLC0415
 
+    evaluations = run.evaluations
     shown = [m for m in COLUMNS[task] if any(np.isfinite(e.mean(m)) for e in evaluations)]
     console = messages.console()
     tables = [_table(evaluations, [*shown, SECONDS], task, title)]
     unbounded = console.options.update(width=UNBOUNDED)
     if Measurement.get(console, unbounded, tables[0]).maximum > console.width:  # nothing is cut
-        geometry = [m for m in shown if m in GEOMETRY]
-        quality = [*(m for m in shown if m not in GEOMETRY), SECONDS]
-        tables = [_table(evaluations, quality, task, title)]
-        tables += [_table(evaluations, geometry, task)] if geometry else []
-    n_folds = len(evaluations[0].folds[shown[0]])
+        below = [m for m in shown if m in GEOMETRY]
+        above = [m for m in shown if m not in GEOMETRY]
+        (below or above).append(SECONDS)
+        tables = [_table(evaluations, above, task, title)]
+        tables += [_table(evaluations, below, task)] if below else []
     alike = "count alike for every model" if priors == "uniform" else "count as often as they occur"
     with messages.escaped_output():
         for table in tables:
             console.print(table)
         of_classes = f"; classes {alike}" if task == "classes" else ""
-        click.echo(f"Means over the test rows of {n_folds} folds{of_classes}.")
+        click.echo(f"Means over the test rows of {_folds_done(evaluations, task)}{of_classes}.")
+        for line in (*_f1_line(y, task), *_cap_lines(evaluations, task)):
+            click.echo(line)
+
+
+def _folds_done(evaluations: "list[Evaluation]", task: str) -> str:
+    """Return how many folds there are, of each model where they differ."""
+    counts = {each.model: each.n_folds for each in evaluations}
+    if len(set(counts.values())) == 1:
+        from cocoloss._checks import counted  # noqa: PLC0415 - heavy
+
+        return counted(evaluations[0].n_folds, "fold")
+    names = _names(task)
+    done = ", ".join(f"{names[model]} {n}" for model, n in counts.items())
+    return f"the folds that are finished ({done})"
+
+
+def _f1_line(y: Any, task: str) -> list[str]:
+    """Return which class F1 is of, where it is of one."""
+    if task != "classes":
+        return []
+    import numpy as np  # noqa: PLC0415 - heavy
+
+    from cocoloss.benchmark.evaluation import rarer_class  # noqa: PLC0415
+
+    positive = rarer_class(np.asarray(y))
+    if positive is None:
+        return []
+    n_rows = int(np.sum(np.asarray(y) == positive))
+    which = "the rarer class" if 2 * n_rows < len(y) else "the second of two equally frequent ones"
+    return [f"F1 is that of {positive}, {which}."]
+
+
+def _cap_lines(evaluations: "list[Evaluation]", task: str) -> list[str]:
+    """Return who learnt from fewer rows than there were."""
+    names = _names(task)
+    return [
+        f"{names[each.model]}: learnt from {each.n_train:,} of {each.n_train + each.n_left_out:,} "
+        f"training rows, as it is slow; --svm-rows N changes that."
+        for each in evaluations
+        if each.n_left_out
+    ]
 
 
 def _table(
@@ -324,6 +410,7 @@ def _cells(evaluations: "list[Evaluation]", measure: str, task: str) -> list[Any
         spreads = [write(e.spread(measure), digits and 3) for e in evaluations]
         texts = [f"{t}{between}{spread}" for t, spread in zip(texts, spreads, strict=True)]
     best = None
-    if larger is not None and len(means) > 1:
+    alike = len({evaluation.n_folds for evaluation in evaluations}) == 1
+    if larger is not None and len(means) > 1 and alike:
         best = np.nanmax(means) if larger else np.nanmin(means)
     return [Text(t, "bold" if m == best else "") for t, m in zip(texts, means, strict=True)]

@@ -57,8 +57,7 @@ def fit(
     """
     import time  # noqa: PLC0415
 
-    tables = (".csv", ".tsv", ".gz", ".parquet", ".arff", ".txt")
-    options.check_out(out, source.files, never=tables)
+    options.check_out(out, source.files, never=(".gz", *options.TABLES))
     if tune and training.solver == "kernel":
         raise CoCoError("--tune is for networks; --solver kernel tries its settings by itself")
     soft = unlabelled == "soft"
@@ -146,7 +145,18 @@ def _facts(
         "seconds": round(seconds, 3),
         **of_target(estimator, table),
         **_of_kernels(estimator),
+        "quality": _quality(estimator),
     }
+
+
+def _quality(estimator: Any) -> dict[str, Any]:
+    """Return how good the fit is, in a line and in numbers, or why that is not known."""
+    try:
+        found = estimator.quality_
+    except AttributeError as error:
+        return {"text": str(error)}
+    measures = {name: measure._asdict() for name, measure in found.measures.items()}
+    return {"text": str(found), "rows": found.n_rows, "how": found.how, "measures": measures}
 
 
 def _of_classes(estimator: Any, table: TrainingTable | TrainingBlocks) -> dict[str, Any]:
@@ -196,27 +206,22 @@ def _of_kernels(estimator: Any) -> dict[str, Any]:
 
 
 def _target_lines(facts: dict[str, Any]) -> tuple[str, str]:
-    """Return what the target is, and how good fits of kernels are without each row."""
+    """Return what the target is, and what was fitted."""
     from cocoloss._checks import amount, counted  # noqa: PLC0415 - heavy
 
     if facts["task"] == "numbers":
-        least, mean, most, deviation = map(amount, facts["numbers"].values())
+        least, mean, most, _ = map(amount, facts["numbers"].values())
         what = f"numbers   {least} to {most}, mean {mean}"
-        rmse = amount(facts["loo_rmse"])
-        good = f"R2 {facts['loo_r2']:.3f}, RMSE {rmse} (guessing the mean {deviation})"
     else:
         between = " < " if facts["task"] == "levels" else ", "
         shown = [f"{name} ({count:,})" for name, count in facts["classes"].items()]
         what = f"{facts['task']:<10}{messages.listed(shown, between)}"
-        good = f"right for {facts.get('loo_accuracy', 0):.1%} of the rows"
-        if "loo_mae" in facts:
-            good += f", {facts['loo_mae']:.2f} levels off on average"
     if "kernels" not in facts:
         networks, epochs = counted(facts["members"], "network"), counted(facts["epochs"], "epoch")
         return what, f"trained   {networks}, {epochs}, {facts['seconds']:.1f} s"
     parts = {"kernel": len(facts["kernels"]), "network": facts.get("networks", 0)}
     fitted = " and ".join(counted(n, noun) for noun, n in parts.items() if n)
-    return what, f"fitted    {fitted}, {facts['seconds']:.1f} s; {good}, by fits without them"
+    return what, f"fitted    {fitted}, {facts['seconds']:.1f} s"
 
 
 def _print(facts: dict[str, Any]) -> None:
@@ -236,8 +241,8 @@ def _print(facts: dict[str, Any]) -> None:
         click.echo(
             f"          left out: {messages.listed(f'{n} ({why})' for n, why in dropped.items())}"
         )
-    for line in _target_lines(facts):
-        click.echo(line)
+    for line in (*_target_lines(facts), f"quality   {facts['quality']['text']}"):
+        click.echo(line if messages.can_print(line) else line.replace("±", "+-"))
     if "tuned" in facts:
         tuned = facts["tuned"]
         click.echo(

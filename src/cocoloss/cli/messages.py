@@ -15,6 +15,7 @@ from cocoloss.json_text import finite, json_value
 # What a warning about columns is about -> what to do on a command line that has column options.
 ADVICE = {
     "text": "--categorical COLUMN keeps such a column as a category",
+    "prose": "say --drop COLUMN if it only names rows, --categorical COLUMN for categories",
     "strays": "mend that text, or say --categorical COLUMN if they are categories",
     "mixture": "mend the other values, or confirm it with --categorical COLUMN",
     "dates": "say --day-first or --month-first if they are dates",

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
@@ -11,7 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from cocoloss.cli.messages import ADVICE, listed, note, notes_for_warnings
-from cocoloss.cli.table_notes import note_classes, note_leaks, note_rows_without_target
+from cocoloss.cli.table_notes import (
+    note_classes,
+    note_leaks,
+    note_rows_without_target,
+    refuse_nested,
+)
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import check_can_write
 
@@ -24,7 +30,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
 MODEL_SUFFIX = ".coco"
-TABLES = (".csv", ".tsv", ".txt", ".parquet", ".arff")  # and .gz
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".arff", ".xlsx")  # and .gz
 LARGE_FILE = 256 * 2**20  # bytes, from which on a table is read in blocks
 BLOCK_ROWS = 50_000
 MODELS = {  # option -> class of cocoloss.estimators
@@ -59,10 +65,33 @@ def packed(
     return decorate
 
 
+class TablePath(click.Path):
+    """The path of a table; ``-`` is standard input, which is kept in a file while it is needed."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the path of what was given."""
+        if str(value) != "-" or ctx is None:
+            return super().convert(value, param, ctx)
+        import shutil  # noqa: PLC0415 - heavy
+        import tempfile  # noqa: PLC0415
+
+        if sys.stdin.isatty():
+            self.fail("- is standard input, but nothing comes: pipe a table into it", param, ctx)
+        folder = Path(ctx.with_resource(tempfile.TemporaryDirectory(prefix="cocoloss-")))
+        with (folder / "standard input").open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        return folder / "standard input"
+
+
 def _how_to_read(
-    separator: str | None, encoding: str | None, decimal: str | None, header: bool | None
+    separator: str | None,
+    encoding: str | None,
+    decimal: str | None,
+    header: bool | None,
+    sheet: str | None,
 ) -> dict[str, Any]:
     return {
+        "sheet": sheet,
         "separator": "\t" if separator in {"tab", "\\t"} else separator,
         "encoding": encoding,
         "header": "auto" if header is None else header,
@@ -91,6 +120,7 @@ HOW_TO_READ = [
         default=None,
         help="Whether the first line has the names, where it looks like a row.",
     ),
+    click.option("--sheet", metavar="NAME", help="Of an Excel file: the sheet, or its number."),
 ]
 MISSING = click.option(
     "--missing",
@@ -98,8 +128,8 @@ MISSING = click.option(
     metavar="WORD",
     help="What means a gap, beside empty cells; repeatable. NA, None, ? and the like if left out.",
 )
-FILE = click.argument("file", type=click.Path(path_type=Path))
-FILES = click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
+FILE = click.argument("file", type=TablePath(path_type=Path))
+FILES = click.argument("files", type=TablePath(path_type=Path), nargs=-1, required=True)
 table_file = packed("how", _how_to_read, [FILE, *HOW_TO_READ])  # FILE, and how to read it
 table_with_gaps = _table_file(FILE)  # and which words are gaps
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
@@ -121,6 +151,45 @@ SOLVER = click.option(
     "them if rows are many, and networks alone where arguments of theirs, such as --epochs, are "
     "given.",
 )
+DEVICE = click.option(
+    "--device",
+    metavar="NAME",
+    help="Where networks are trained: cpu, cuda, cuda:1 or mps; cpu if left out. With another than "
+    "cpu CoCo is networks alone, unless --solver says otherwise.",
+)
+
+
+def _threads_option(if_left_out: str, **options: Any) -> Decorator:
+    return click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help=f"At most so many threads for each of BLAS, OpenMP, torch and joblib; {if_left_out}.",
+        **options,
+    )
+
+
+THREADS = _threads_option(
+    "as many as there are cores if left out, but one where work is small",
+    expose_value=False,
+    callback=lambda ctx, _, n: _limit_threads(ctx, n),
+)
+THREADS_OF_WORKERS = _threads_option("one in each worker if left out")
+
+
+def _limit_threads(ctx: click.Context, n: int | None) -> None:
+    if n is not None and not ctx.resilient_parsing:
+        from cocoloss.threads import at_most_threads  # noqa: PLC0415 - not for the help
+
+        ctx.with_resource(at_most_threads(n))
+
+
+def check_device(device: str | None) -> None:
+    """Refuse a device that is not there, before the work."""
+    if device not in (None, "cpu"):
+        from cocoloss.fitting.fit import check_device as check  # noqa: PLC0415 - torch
+
+        check(device)
 
 
 @dataclass(frozen=True)
@@ -135,11 +204,13 @@ class Training:
     solver: str | None = None
     time_limit: float | None = None
     landmarks: str | None = None
+    device: str | None = None
 
     def estimator(self, task: str = "classes", **options: Any) -> Any:
         """Return the estimator for a task, with further arguments unless they are None."""
         from cocoloss import estimators  # noqa: PLC0415 - heavy
 
+        check_device(self.device)
         of_coco = {"--solver": self.solver, "--landmarks": self.landmarks}
         if self.model != "coco":
             refuse_given(of_coco, f"is for --model coco, not for {self.model}")
@@ -159,6 +230,7 @@ class Training:
             "solver": self.solver,
             "time_limit": self.time_limit,
             "landmarks": self.landmarks,
+            "device": self.device,
             **options,
         }
         return getattr(estimators, FOR_TASK.get(task, MODELS[self.model]))(
@@ -204,6 +276,8 @@ training_options = packed(
             help="What kernels keep in the model file: rows of the table, if it is left out, or "
             "means of clusters of rows.",
         ),
+        DEVICE,
+        THREADS,
     ],
 )
 
@@ -282,6 +356,7 @@ class TrainingFile:
             table = self.open()
             frame = table.read()
         self.check_columns(frame)
+        refuse_nested(frame.drop(columns=list(self.drop)))
         known = replace(self, task=self.task_of(frame, table))
         X, y = known.split(frame, table, missing)
         counters = self.counters(frame, X)

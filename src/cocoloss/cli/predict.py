@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cocoloss.cli import options
+from cocoloss.cli.decisions import OPTIONS, Asked, decision_options
 from cocoloss.cli.messages import ADVICE, listed, note, notes_for_warnings
 from cocoloss.exceptions import CoCoError
 
@@ -22,8 +23,8 @@ CHUNK_NUMBERS = 2**20  # numbers of a table held at once; embeddings and predict
 FEWEST_ROWS = 1000
 Part = TypeVar("Part")
 DIGITS = 8  # of probabilities, behind the point
-OF_TASK = {"--proba": "classes", "--interval": "numbers"}
-INSTEAD = {"--proba": "--interval 0.9", "--interval": "--proba"}
+OF_TASK = {"--interval": "numbers"} | dict.fromkeys(("--proba", *OPTIONS), "classes")
+INSTEAD = {"numbers": "--interval 0.9", "classes": "--proba"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,10 @@ class Job:
     out: Path | None
     keep: tuple[str, ...]  # columns to copy
 
+    def __post_init__(self) -> None:
+        if self.out == Path("-"):
+            object.__setattr__(self, "out", None)
+
 
 job_options = options.packed(
     "job",
@@ -44,7 +49,7 @@ job_options = options.packed(
         click.argument("model", type=click.Path(path_type=Path)),
         options.table_with_gaps,
         options.out_option(
-            "FILE", help="CSV, TSV or Parquet, also .gz; standard output if left out."
+            "FILE", help="CSV, TSV or Parquet, also .gz; standard output if left out, or if -."
         ),
         click.option(
             "--keep",
@@ -71,9 +76,22 @@ job_options = options.packed(
     help="Of levels: the most probable one, as if it is left out, or the middle or mean one, which "
     "are less far off.",
 )
+@decision_options
 @click.option("--outliers", is_flag=True, help="Add how strange each row is: larger is stranger.")
+@click.option(
+    "--explain",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Add the K columns that count most in each row, and what they add to the prediction.",
+)
 def predict(
-    job: Job, proba: bool, interval: float | None, rule: str | None, outliers: bool
+    job: Job,
+    asked: Asked,
+    proba: bool,
+    interval: float | None,
+    rule: str | None,
+    outliers: bool,
+    explain: int | None,
 ) -> None:
     """Predict the class, the level or the number of each row of a table.
 
@@ -81,34 +99,51 @@ def predict(
 
     \b
     cocoloss predict churn.coco new.csv --out predictions.csv --proba
+    cocoloss predict churn.coco new.csv --out predictions.csv --costs yes=10,no=1
     cocoloss predict prices.coco new.csv --out predictions.csv --interval 0.9
+    cocoloss predict churn.coco new.csv --out predictions.csv --explain 3
     """
-    needs = {"predict_proba": "--proba"} if proba else {}
+    needs = {"predict_proba": asked.given[0]} if asked.given else {}
+    needs |= {"predict_proba": "--proba"} if proba else {}
     needs |= {"predict_interval": "--interval"} if interval is not None else {}
     needs |= {"outlier_score": "--outliers"} if outliers else {}
     loaded = _load(job, needs)
     predicted = _by_rule(job.model, rule)
+    if asked.given:
+        loaded, predicted = _as_asked(job.model, loaded, asked, rule, predicted)
     classes = loaded.classes.tolist() if proba else []
     names = ["prediction", *(f"probability_{label}" for label in classes)]
     names += [] if interval is None else ["lower", "upper"]
     names += ["outlier_score"] if outliers else []
+    n_explained = min(explain or 0, len(loaded.column_names))
+    names += [f"{part}_{k + 1}" for k in range(n_explained) for part in ("column", "contribution")]
 
     def values(model: Any, X: "pd.DataFrame") -> list[Any]:
         if proba:
             P = model.predict_proba(X)
             most = model.classes[P.argmax(axis=1)]
-            columns = [predicted(model, X) if rule else most, *P.T.round(DIGITS)]
+            other = rule or asked.given
+            columns = [predicted(model, X) if other else most, *P.T.round(DIGITS)]
         elif interval is not None:
             mean, ends = model.predict_with_interval(X, interval)
             columns = [mean, *ends.T]
         else:
             columns = [predicted(model, X)]
-        return [*columns, model.outlier_score(X)] if outliers else columns
+        said = columns[0]
+        columns += [model.outlier_score(X)] if outliers else []
+        return [*columns, *_strongest(model, X, said, n_explained)] if explain else columns
 
     _write_rows(job, loaded, names, values)
 
 
-def _by_rule(path: Path, rule: str | None) -> Callable[["Model", "pd.DataFrame"], Any]:
+def _strongest(model: Any, X: "pd.DataFrame", predicted: Any, k: int) -> list[Any]:
+    """Return the columns that count most for what is predicted, and what each adds to it."""
+    of_classes = model.task == "classes"
+    strongest = model.explain(X, of=predicted if of_classes else None, neighbours=0).top(k)
+    return [part for _, part in (strongest.round(DIGITS) if of_classes else strongest).items()]
+
+
+def _by_rule(path: Path, rule: str | None) -> Callable[..., Any]:
     """Return what predicts: the model, or the estimator of levels, which knows rules."""
     if rule is None:
         return lambda model, X: model.predict(X)
@@ -118,11 +153,26 @@ def _by_rule(path: Path, rule: str | None) -> Callable[["Model", "pd.DataFrame"]
     if not hasattr(estimator, "predict_cumulative"):
         raise CoCoError("--rule is for a model of levels, which `fit --task levels` makes")
 
-    def by_rule(model: "Model", X: "pd.DataFrame") -> Any:
+    def by_rule(model: "Model", X: "pd.DataFrame", priors: Any = None) -> Any:
         estimator.model_ = model  # which reads the table as it is written
-        return estimator.predict(X, rule=rule)
+        return estimator.predict(X, rule=rule, priors=priors)
 
     return by_rule
+
+
+def _as_asked(
+    path: Path, model: Any, asked: Asked, rule: str | None, by_rule: Callable[..., Any]
+) -> tuple[Any, Callable[..., Any]]:
+    """Return the model under the priors that count, and what decides as the user asks."""
+    from cocoloss.estimators.model_file import load_decider  # noqa: PLC0415 - heavy
+
+    if rule is not None and asked.given != ["--priors"]:
+        raise CoCoError(f"--rule and {asked.given[0]} both decide; leave one of them out")
+    model, decided = asked.read(model, load_decider(path))
+    if rule is not None:
+        prior = model.prior
+        return model, lambda model, X: by_rule(model, X, priors=prior)
+    return model, lambda model, X: decided(model.predict_proba(X))
 
 
 @click.command()
@@ -154,7 +204,7 @@ def _load(job: Job, needs: dict[str, str]) -> Any:
             if option in OF_TASK and OF_TASK[option] != model.task:
                 raise CoCoError(
                     f"{option} is for {OF_TASK[option]}, and {job.model} predicts {model.task}; "
-                    f"say {INSTEAD[option]} to know how sure it is"
+                    f"say {INSTEAD[model.task]} to know how sure it is"
                 )
             raise CoCoError(f"{option} is not for this model: its head has no {method}")
     return model
@@ -169,6 +219,7 @@ def _write_rows(
     """Read, predict and write chunk by chunk, so that a table need not fit into memory."""
     import pandas as pd  # noqa: PLC0415 - heavy
 
+    from cocoloss.columns.drift import Drift  # noqa: PLC0415
     from cocoloss.columns.encoder import Coverage  # noqa: PLC0415
     from cocoloss.tables import open_table, write_table  # noqa: PLC0415
 
@@ -179,6 +230,7 @@ def _write_rows(
         columns = _needed_columns(model.encoder, table, job.keep)
         table, encoder, lenient = _as_in_training(table, model.encoder)
         model, coverage = replace(model, encoder=encoder), Coverage(encoder)
+        drift = Drift(encoder)
         rows = max(FEWEST_ROWS, CHUNK_NUMBERS // max(len(encoder.column_names), model.n_inputs, 1))
         chunks = table.chunks(rows, columns=columns, lenient=lenient)
         copies = table.verbatim(list(dict.fromkeys(job.keep)), rows) if job.keep else repeat(None)
@@ -188,6 +240,7 @@ def _write_rows(
                 made = dict(zip(names, values(model, chunk), strict=True))
                 frame = pd.DataFrame(made, index=chunk.index)
                 coverage.see(chunk)  # after the model, which refuses what cannot be read
+                drift.see(chunk)
                 if copy is not None:
                     frame = pd.concat([copy.set_axis(chunk.index), frame], axis=1)
                 yield frame
@@ -203,6 +256,8 @@ def _write_rows(
         note(f"no row has a category that training had: {listed(shown)}")
     if coverage.empty and coverage.n_rows > 1:  # a gap in a single row is nothing special
         note(f"no row has a value of what the model uses: {listed(coverage.empty)}")
+    for line in drift.without({*coverage.unknown, *coverage.empty}).notes():
+        note(line)
 
 
 def read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
@@ -236,12 +291,13 @@ def _as_in_training(table: "TableFile", encoder: Any) -> tuple["TableFile", Any,
     decimal mark; last are columns of numbers in which the encoder may find text, as it did in
     training. Not where it would read another decimal mark than that of the file's numbers.
     """
-    from cocoloss.columns.column_kinds import CATEGORY, NUMBER  # noqa: PLC0415
+    from cocoloss.columns.column_kinds import CATEGORY, NUMBER, TEXT  # noqa: PLC0415
     from cocoloss.columns.encoder import TableEncoder  # noqa: PLC0415
     from cocoloss.number_text import WITH_COMMA  # noqa: PLC0415
 
     by_name = encoder.header.named
-    text = [name for name, kind in encoder.kinds.items() if kind == CATEGORY] if by_name else []
+    as_text = (CATEGORY, TEXT) if by_name else ()
+    text = [name for name, kind in encoder.kinds.items() if kind in as_text]
     table = table.with_options(text=text)
     if not isinstance(encoder, TableEncoder):
         return table, encoder, []

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cocoloss.cli import messages, options
+from cocoloss.cli.decisions import COSTS, read_costs
 from cocoloss.cli.options import Training, TrainingFile, TrainingTable
 from cocoloss.exceptions import CoCoError
 
@@ -22,16 +23,23 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="Width of the embedding: 2 is drawn as it is, more in the plane that shows most.",
 )
+@COSTS
 @options.training_options
 @options.json_option
 def report(
-    source: TrainingFile, training: Training, out: Path, embedding_dim: int | None, as_json: bool
+    source: TrainingFile,
+    training: Training,
+    out: Path,
+    embedding_dim: int | None,
+    costs: str | None,
+    as_json: bool,
 ) -> None:
     """Show how a table is learnt, in one HTML page.
 
     The model is the one that `fit` would learn from four fifths of the rows; the others test it.
     The page has the embedding with a slider, the confusion matrix of the test rows, how far
-    probabilities can be trusted, the angles between the classes, and how each column was read. Of
+    probabilities can be trusted, thresholds on a slider with what they cost by --costs, the rows
+    that went worst, the angles between the classes, and how each column was read. Of
     networks it shows every epoch and the loss split into collapse and contrast; of kernels every
     ridge, what fits without them say of the rows, and what each column weighs. It is one file and
     fetches nothing.
@@ -52,6 +60,7 @@ def report(
             "--embedding-dim is for networks; --solver kernel has one dimension less than classes"
         )
     table = source.read()
+    more = {} if costs is None else {"costs": _costs_of(costs, table)}
     estimator = training.estimator(
         table.task,
         embedding_dim=embedding_dim,
@@ -70,6 +79,7 @@ def report(
             data_name=table.name,
             n_left_out=table.n_left_out,
             random_state=training.seed,
+            **more,
         )
     record = _with_columns_as_read(record, table, kinds)
     write_run_report(record, out)
@@ -80,6 +90,17 @@ def report(
     else:
         priors = training.priors or "uniform"
         messages.print_json({"page": str(out), "priors": priors} | _summary(record))
+
+
+def _costs_of(text: str, table: TrainingTable) -> Any:
+    """Return costs of the classes of a table, by their names."""
+    import numpy as np  # noqa: PLC0415 - heavy
+    import pandas as pd  # noqa: PLC0415
+
+    if table.task == "numbers":
+        raise CoCoError("--costs is for classes and levels, and the target is numbers")
+    classes = np.unique(np.asarray(table.y))
+    return pd.DataFrame(read_costs(text, classes), classes, classes)
 
 
 def _with_columns_as_read(record: Any, table: TrainingTable, kinds: "dict[str, ColumnKind]") -> Any:
@@ -110,6 +131,12 @@ def _summary(record: "RunRecord") -> dict[str, Any]:
         how = {"ridge_chosen": path.ridges[record.kept], "importances": record.importances}
     if record.kappa == record.kappa:  # of levels
         how |= {"levels_off": record.levels_off, "kappa": record.kappa}
+    decisions = record.decisions
+    if decisions is not None:
+        how["auc"] = {
+            record.class_names[part.label]: part.auc for part in decisions.against["test rows"]
+        }
+        how |= {"costs": decisions.paid} if decisions.paid else {}
     dropped = {"dropped_columns": record.dropped_columns}
     return {name: getattr(record, name) for name in names} | how | dropped
 

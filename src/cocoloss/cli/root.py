@@ -6,6 +6,7 @@ help is there at once.
 
 import importlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -20,6 +21,7 @@ from cocoloss.exceptions import CoCoError
 
 # name -> (module, what it does); the names of the functions are those of the commands
 COMMANDS = {
+    "describe": ("cocoloss.cli.describe", "Show how the columns of a table will be read."),
     "fit": ("cocoloss.cli.fit", "Learn a model from a table and save it."),
     "predict": ("cocoloss.cli.predict", "Predict the class, level or number of each row."),
     "embed": ("cocoloss.cli.predict", "Write the embedding of each row of a table."),
@@ -30,6 +32,7 @@ COMMANDS = {
     "bench": ("cocoloss.cli.bench", "Many models on many tables, resumable."),
     "demo": ("cocoloss.cli.evaluate", "Compare models on two data sets and write a report."),
 }
+STANDARD_INPUT = re.compile(r"\S*cocoloss-\w+.standard input")  # where options.TablePath keeps it
 TRACEBACK = "COCOLOSS_TRACEBACK"
 # A group without a command, whose message is its help; click 8.1 prints that by itself.
 NO_COMMAND: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
@@ -115,7 +118,7 @@ def _stopped_by_sigterm(killed: list[int]) -> Iterator[None]:
 
 
 def _end(message: str, code: int, label: str = "error: ") -> NoReturn:
-    line = " ".join(message.split())
+    line = STANDARD_INPUT.sub("standard input", " ".join(message.split()))
     click.echo(click.style(label, fg="red", bold=True) + line, err=True)
     sys.exit(code)
 
@@ -130,7 +133,8 @@ def _end(message: str, code: int, label: str = "error: ") -> NoReturn:
 def main(ctx: click.Context) -> None:
     """Learn classes, ordered levels or numbers from a table, and predict them.
 
-    Tables are CSV, TSV, Parquet or ARFF files, also gzipped; separator and encoding are found.
+    Tables are CSV, TSV, Parquet, ARFF or Excel files, also gzipped, or - for standard input;
+    separator and encoding are found.
 
     \b
     cocoloss fit customers.csv --target churned --out churn.coco

@@ -1,9 +1,10 @@
 """Notes on a table before a model learns from it: what may have been meant otherwise."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cocoloss.cli.messages import listed, note
+from cocoloss.exceptions import CoCoError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,14 +53,26 @@ def note_classes(y: "pd.Series[Any]", target: str) -> None:
         )
 
 
-def note_leaks(X: "pd.DataFrame", y: "pd.Series[Any]", target: str) -> None:
-    """Say which columns are the target under another name: each value goes with one class."""
+def refuse_nested(frame: "pd.DataFrame") -> None:
+    """Refuse a column whose cells hold several values, as those of a Parquet file may."""
+    for name in frame.columns[[getattr(each, "hasobject", False) for each in frame.dtypes]]:
+        nested = (value for value in frame[name] if isinstance(value, Iterable))
+        several = next((value for value in nested if not isinstance(value, str | bytes)), None)
+        if several is not None:
+            raise CoCoError(
+                f"column {name!r} holds several values in a cell, such as {several!s:.60}; give "
+                f"each a column of its own, or leave it out with --drop {name}"
+            )
+
+
+def find_leaks(X: "pd.DataFrame", y: "pd.Series[Any]") -> list[str]:
+    """Return the columns that are the target under another name: each value has one class."""
     import pandas as pd  # noqa: PLC0415 - heavy
 
     known = y.notna().to_numpy()
     codes, classes = pd.factorize(y[known])
     if len(codes) < FEWEST_ROWS:
-        return
+        return []
     same = []
     for name in X.columns:
         values, distinct = pd.factorize(X[name][known], use_na_sentinel=False)
@@ -67,6 +80,12 @@ def note_leaks(X: "pd.DataFrame", y: "pd.Series[Any]", target: str) -> None:
             pairs = values.astype("int64") * len(classes) + codes
             if len(pd.unique(pairs)) == len(classes):
                 same.append(name)
+    return same
+
+
+def note_leaks(X: "pd.DataFrame", y: "pd.Series[Any]", target: str) -> None:
+    """Say which columns are the target under another name: each value goes with one class."""
+    same = find_leaks(X, y)
     if same:
         note(
             f"each value of {listed(same)} goes with one class of {target}, as if it were the "

@@ -10,8 +10,9 @@ from cocoloss._late import late_names
 if TYPE_CHECKING:
     from cocoloss.columns.column_kinds import settle_kinds
     from cocoloss.columns.preprocessor import FloatConverter, TablePreprocessor, make_preprocessor
+    from cocoloss.columns.raw_frame import RawFrame
 
-__all__ = ["FloatConverter", "TablePreprocessor", "make_preprocessor", "settle_kinds"]
+__all__ = ["FloatConverter", "RawFrame", "TablePreprocessor", "make_preprocessor", "settle_kinds"]
 
 __getattr__, __dir__ = late_names(
     __name__,
@@ -22,5 +23,6 @@ __getattr__, __dir__ = late_names(
             "TablePreprocessor",
             "make_preprocessor",
         ],
+        "cocoloss.columns.raw_frame": ["RawFrame"],
     },
 )

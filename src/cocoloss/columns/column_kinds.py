@@ -4,6 +4,7 @@ The result says of each column how it is read, why it is left out, and what to w
 learnt here but that.
 """
 
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -41,7 +42,7 @@ DATE = "date"
 DURATION = "duration"
 BOOLEAN = "boolean"
 CATEGORY = "category"
-TEXT = "text"  # identifiers and free text, which are left out
+TEXT = "text"  # free text; identifiers, too, which are left out
 QUANTITIES = frozenset({NUMBER, DATE, DURATION})
 
 FROM_DTYPE = "from_dtype"
@@ -69,8 +70,14 @@ NUMBERS_MIN_COUNT = 20
 TEXT_MIN_DISTINCT = 20
 TEXT_MIN_DISTINCT_SHARE = 0.9
 TEXT_MIN_LENGTH = 5
+# Text that is read: at least this share of the cells differ, this share of the values by their
+# words, and they have so many on average.
+PROSE_MIN_WORDS = 2.0
+PROSE_MIN_DISTINCT_SHARE = 0.5
+_WORD = re.compile(r"[^\W\d_]{2,}")  # two letters at least
 
 # What a remark about a column is about, beside TEXT.
+PROSE = "prose"  # text that is read
 STRAYS = "strays"  # other text among numbers
 MIXTURE = "mixture"  # a category, though most values are numbers
 UNCLEAR_DATES = "dates"
@@ -91,6 +98,11 @@ WARNINGS = {
         _AS_CATEGORY,
     ),
     (TEXT, UNCLEAR_DATES): ("dropped", *_CONVERT_DATES),
+    (TEXT, PROSE): (
+        "read as text, by parts of its words:",
+        "Leave out such a column if it only names the rows, or make it a category by",
+        _AS_CATEGORY,
+    ),
     (NUMBER, STRAYS): (
         "read as numbers, with other text as gaps:",
         "Mend that text, or make such a column a category by",
@@ -121,7 +133,7 @@ class ColumnsWarning(UserWarning):
     def __init__(self, what: str, remedy: str, about: str) -> None:
         super().__init__(f"{what}. {remedy}")
         self.what = what  # for those who have another remedy at hand, such as an option
-        self.about = about  # "text", "strays", "mixture", "dates", "thousands" or "rare"
+        self.about = about  # "text", "prose", "strays", "mixture", "dates", "thousands", "rare"
 
 
 @dataclass(frozen=True)
@@ -229,9 +241,18 @@ def find_kind(column: Column, options: ColumnOptions) -> ColumnKind:
     if is_mark.all():
         return ColumnKind(CATEGORY)
     found = _find_quantity(values[~is_mark], counts[~is_mark], options)
-    if found.kind != CATEGORY or not _is_free_text(column.distinct, options.max_categories):
+    return _as_text(column.distinct, found, options) if found.kind == CATEGORY else found
+
+
+def _as_text(column: Distinct, found: ColumnKind, options: ColumnOptions) -> ColumnKind:
+    """Say whether what would be a category is text, to be read or to be left out."""
+    first = column.values[0]
+    if not found.about and _is_prose(column, options.max_categories):
+        # The same words for every fold, so that it is told once.
+        return ColumnKind(TEXT, about=PROSE, remark="values of several words")
+    if not _is_free_text(column, options.max_categories):
         return found
-    more = f"and {found.remark}" if found.remark else f"such as {values[0]!r}"
+    more = f"and {found.remark}" if found.remark else f"such as {first!r}"
     about = found.about if found.about == UNCLEAR_DATES else TEXT
     remark = f"text: nearly every value differs, {more}"
     return ColumnKind(TEXT, about=about, remark=remark, left_out=remark)
@@ -261,7 +282,7 @@ def settle_kinds(X: Any, preprocessor: Any = None) -> Any:
     look otherwise: of ten identifiers one cannot say that all differ, and the one cell with a
     decimal comma is in one part only. So whoever learns from parts, as cross-validation does,
     calls this before; neither classes nor numbers decide it. Columns that are left out as text are
-    left out here, with the same warnings.
+    left out here, with the same warnings; free text stays text.
 
     Parameters
     ----------
@@ -363,6 +384,21 @@ def _is_free_text(column: Distinct, max_categories: int) -> bool:
     if n_distinct > max_categories:
         return True
     return float(np.mean([len(str(value)) for value in column.values])) >= TEXT_MIN_LENGTH
+
+
+def _is_prose(column: Distinct, max_categories: int) -> bool:
+    """Say whether values are worth reading: many, mostly different, of several different words."""
+    n_distinct = len(column.values)
+    if n_distinct <= TEXT_MIN_DISTINCT:
+        return False
+    share = n_distinct / int(column.counts.sum())
+    many = n_distinct > max_categories or share >= TEXT_MIN_DISTINCT_SHARE
+    if not many or share < PROSE_MIN_DISTINCT_SHARE:
+        return False
+    words = [(*_WORD.findall(value),) for value in column.values if isinstance(value, str)]
+    if len({*words}) < PROSE_MIN_DISTINCT_SHARE * n_distinct:  # "row no. 1", "row no. 2", ...
+        return False
+    return float(np.mean([len(each) for each in words])) >= PROSE_MIN_WORDS
 
 
 def _listed_categories(features: Any, table: Table) -> set[str]:

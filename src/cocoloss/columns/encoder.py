@@ -5,7 +5,7 @@ column is read or encoded is not this file's business.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -23,6 +23,7 @@ from cocoloss.columns.column_kinds import (
     QUANTITIES,
     RARE,
     STRAYS,
+    TEXT,
     ColumnKind,
     ColumnOptions,
     find_kinds,
@@ -43,6 +44,7 @@ from cocoloss.columns.quantities import (
     varying_cycles,
     write_cycles,
 )
+from cocoloss.columns.texts import TextReducer, fit_texts
 from cocoloss.exceptions import CoCoError
 from cocoloss.number_text import AUTO, COMMA, DOT, is_gap_mark, parse_numbers, with_decimal
 
@@ -56,6 +58,7 @@ class TableEncoder:
     scaler: NumberScaler  # of numbers, dates and durations
     cycles: dict[str, list[str]]  # of each date
     one_hots: dict[str, OneHot]  # of each boolean and category
+    texts: dict[str, TextReducer] = field(default_factory=dict)  # of each column of text in use
     decimal: str = AUTO  # the mark that the user named
     reader: str = "TablePreprocessor"  # who speaks in messages
 
@@ -80,7 +83,9 @@ class TableEncoder:
         }
         categories = {n: c.kind for n, c in columns.items() if c.kind in (BOOLEAN, CATEGORY)}
         one_hots, reasons = fit_one_hots(table, categories, options.max_categories)
-        for name, why in (useless | reasons).items():
+        prose = [name for name, c in columns.items() if c.kind == TEXT and not c.left_out]
+        texts, unread = fit_texts(table, prose) if prose else ({}, {})
+        for name, why in (useless | reasons | unread).items():
             columns[name] = replace(columns[name], left_out=why)
             if why == TOO_RARE:
                 columns[name] = replace(columns[name], about=RARE, remark=why)
@@ -91,6 +96,7 @@ class TableEncoder:
             scaler=scaler,
             cycles=cycles,
             one_hots=one_hots,
+            texts=texts,
             decimal=options.decimal,
             reader=reader,
         )
@@ -131,7 +137,8 @@ class TableEncoder:
         """Number of columns of the result."""
         circles = 2 * sum(len(cycles) for cycles in self.cycles.values())
         categories = sum(one_hot.width for one_hot in self.one_hots.values())
-        return self.scaler.width + circles + categories
+        texts = sum(reducer.width for reducer in self.texts.values())
+        return self.scaler.width + circles + categories + texts
 
     @cached_property
     def _quantities(self) -> dict[str, ColumnKind]:
@@ -153,13 +160,41 @@ class TableEncoder:
             start, end = end, end + one_hot.width
             codes = one_hot.codes(table.column(where[name]), self.kinds[name])
             one_hot.transform(codes, out[:, start:end])
+        for name, reducer in self.texts.items():
+            start, end = end, end + reducer.width
+            reducer.transform(table.column(where[name]), out[:, start:end])
         return out
 
     def out_of_range(self, X: Any) -> NDArray[np.float64]:
         """Return how far the quantities of each row are outside what was seen in fit, (n_rows,)."""
+        return self.scaler.box.distance(self.read_quantities(X))
+
+    @property
+    def quantity_names(self) -> list[str]:
+        """The columns of numbers, dates and durations, in the order of ``scaler``."""
+        return list(self._quantities)
+
+    def read_quantities(self, X: Any) -> NDArray[Any]:
+        """Return those columns of a table as numbers, NaN in gaps, (n_rows, n_quantities)."""
         table = read_table(X, self.reader)
         where = self.header.locate(table.header, self.kinds, self.reader)
-        return self.scaler.box.distance(_read_quantities(table, where, self._quantities))
+        return _read_quantities(table, where, self._quantities)
+
+    def cells_out_of_range(self, X: Any) -> dict[str, NDArray[np.float64]]:
+        """Return how far each cell is outside what was seen in fit, column by column, (n_rows,).
+
+        In units of about a standard deviation; a category that fit has not seen is infinitely far.
+        """
+        table = read_table(X, self.reader)
+        where = self.header.locate(table.header, self.kinds, self.reader)
+        outside = self.scaler.box.outside(_read_quantities(table, where, self._quantities))
+        found = dict(zip(self._quantities, outside.T, strict=True))
+        for name, one_hot in self.one_hots.items():
+            codes = one_hot.codes(table.column(where[name]), self.kinds[name])
+            # Rare categories are not remembered one by one, nor is the only one beside gaps.
+            vague = one_hot.has_infrequent or not one_hot.categories
+            found[name] = np.where((codes == UNSEEN) & (not vague), np.inf, 0.0)
+        return found
 
     def feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the result's columns, (width,)."""
@@ -167,8 +202,8 @@ class TableEncoder:
         names = self.scaler.names([called[name] for name in self._quantities])
         for name, cycles in self.cycles.items():
             names += cycle_names(called[name], cycles)
-        for name, one_hot in self.one_hots.items():
-            names += one_hot.names(called[name])
+        for name, each in (self.one_hots | self.texts).items():
+            names += each.names(called[name])
         return np.array(names, dtype=object)
 
     @property
@@ -179,8 +214,8 @@ class TableEncoder:
         origins = [names[j] for j in np.concatenate(positions)]
         for name, cycles in self.cycles.items():
             origins += 2 * len(cycles) * [name]
-        for name, one_hot in self.one_hots.items():
-            origins += one_hot.width * [name]
+        for name, each in (self.one_hots | self.texts).items():
+            origins += each.width * [name]
         return origins
 
     def with_decimal(self, decimal: str) -> Self:
@@ -220,6 +255,8 @@ class TableEncoder:
     def column_codes(self, name: str, column: Column) -> NDArray[np.intp]:
         """Return what each row has of a column in use: MISSING in a gap, UNSEEN, or 0 and more."""
         this = self.columns[name]
+        if this.kind == TEXT:
+            return np.minimum(column.distinct.codes, 0)
         if this.kind not in QUANTITIES:
             return self.one_hots[name].codes(column, this.kind)
         return np.where(np.isnan(_read_quantity(column, this)), MISSING, 0)
@@ -244,6 +281,7 @@ class TableEncoder:
             "scaler": {**vars(self.scaler), "box": self.scaler.box.to_state()},
             "cycles": self.cycles,
             "one_hots": {name: dict(vars(one_hot)) for name, one_hot in self.one_hots.items()},
+            "texts": {name: dict(vars(reducer)) for name, reducer in self.texts.items()},
             "decimal": self.decimal,
             "reader": self.reader,
         }
@@ -276,6 +314,10 @@ class TableEncoder:
                 )
                 for name, one_hot in state_part(state, "one_hots", dict, of=dict).items()
             },
+            texts={  # which earlier files have none of
+                name: TextReducer.from_state(each)
+                for name, each in state_part({"texts": {}, **state}, "texts", dict, of=dict).items()
+            },
             decimal=check_option(state_part(state, "decimal", str), "decimal", [AUTO, DOT, COMMA]),
             reader=state_part(state, "reader", str),
         )
@@ -287,10 +329,12 @@ class TableEncoder:
         kinds, scaler = self.kinds, self.scaler
         misfit = "its {} of columns do not fit together".format
         require([*self.columns] == self.column_names, misfit("names"))
-        require({*kinds.values()} <= {*QUANTITIES, BOOLEAN, CATEGORY}, misfit("kinds"))
+        require({*kinds.values()} <= {*QUANTITIES, BOOLEAN, CATEGORY, TEXT}, misfit("kinds"))
+        require([*self.texts] == [n for n in kinds if kinds[n] == TEXT], misfit("texts"))
         for positions in (scaler.value_columns, scaler.gap_columns, scaler.rank_columns):
             require({*positions.tolist()} <= {*range(len(self._quantities))}, misfit("positions"))
-        require({*self.one_hots} == {*kinds} - {*self._quantities}, misfit("categories"))
+        others = {*kinds} - {*self._quantities} - {*self.texts}
+        require({*self.one_hots} == others, misfit("categories"))
         for name, one_hot in self.one_hots.items():
             known = one_hot.categories
             is_boolean = kinds[name] == BOOLEAN
@@ -345,6 +389,10 @@ class FloatEncoder:
     def out_of_range(self, X: Any) -> NDArray[np.float64]:
         """Return how far each row is outside what was seen in fit, (n_rows,)."""
         return self.box.distance(self.transform(X))
+
+    def cells_out_of_range(self, X: Any) -> dict[str, NDArray[np.float64]]:
+        """Return how far each cell is outside what was seen in fit, column by column, (n_rows,)."""
+        return dict(zip(self.column_names, self.box.outside(self.transform(X)).T, strict=True))
 
     def feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns, which are those of the table."""

@@ -25,6 +25,8 @@ NUMBER_DTYPES = "iuf"  # kinds of numpy dtypes
 MISSING = -1  # a code, as in pandas
 UNSEEN = -2  # a code: a category that training did not have
 BLANKS = frozenset({"", "nan", "<na>"})  # what a gap becomes when it is written as text
+MOST_DENSE = 500  # columns of a sparse matrix that is read like a dense one
+MOST_CELLS = 2**29  # of a sparse matrix that is made dense: 4 GB
 CONTAINERS = (dict, list, tuple, set, frozenset, np.ndarray, pd.Series)
 RESHAPE = (
     "Reshape your data: X.reshape(-1, 1) if it is one column, X.reshape(1, -1) if it is one row"
@@ -204,6 +206,7 @@ def read_table(X: Any, reader: str) -> Table:
     Whatever :func:`check_is_table` refuses is refused, in the name of ``reader``.
     """
     check_is_table(X, reader)
+    X = as_dense(X) if is_sparse(X) else X
     if isinstance(X, pd.DataFrame):
         return _from_pandas(X)
     if is_polars(X):
@@ -215,6 +218,18 @@ def read_table(X: Any, reader: str) -> Table:
         check_is_table(frame, reader)
         return _from_pandas(frame)
     return _from_array(X, reader)
+
+
+def as_dense(X: Any) -> NDArray[Any]:
+    """Return a sparse matrix as an array, or say that it is too large for one."""
+    n_rows, n_columns = X.shape
+    if n_rows * n_columns > MOST_CELLS:
+        raise CoCoError(
+            f"X is a sparse matrix of {n_rows:,} x {n_columns:,}, which is too large to be made "
+            f"dense; use preprocess='auto', which reduces those of more than {MOST_DENSE} columns, "
+            f"or reduce it first, as sklearn.decomposition.TruncatedSVD does"
+        )
+    return np.asarray(X.toarray())
 
 
 def is_polars(X: Any) -> bool:
@@ -265,14 +280,9 @@ def is_plain_number(dtype: Any) -> bool:
 def check_is_table(X: Any, reader: str) -> None:
     """Refuse what is no table of at least one row and one column; the cells are not looked at.
 
-    A sparse matrix is a TypeError, as in scikit-learn; anything else is a CoCoError. The messages
-    speak of ``reader``.
+    The messages speak of ``reader``.
     """
-    if is_sparse(X):
-        raise TypeError(
-            f"Sparse data was passed, but {reader} needs a dense table; use X.toarray()"
-        )
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not is_sparse(X):  # which may be a dictionary of keys
         raise CoCoError("X is a dict; pass pandas.DataFrame(X)")
     if is_polars(X) and hasattr(X, "collect"):
         raise CoCoError("X is a lazy polars frame; pass X.collect()")

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cocoloss.columns.column_kinds import FROM_DTYPE, ColumnOptions
 from cocoloss.columns.encoder import FloatEncoder, TableEncoder
+from cocoloss.columns.sparse import SparseEncoder, is_wide
 from cocoloss.exceptions import CoCoError
 from cocoloss.number_text import AUTO
 
@@ -25,7 +26,7 @@ def _learnt(name: str) -> Any:
 class _EncoderTransformer(TransformerMixin, BaseEstimator):
     """What both transformers do with their encoder."""
 
-    encoder_: TableEncoder | FloatEncoder
+    encoder_: TableEncoder | FloatEncoder | SparseEncoder
     _estimator = ""  # who speaks in messages, where an estimator lets this one read its tables
 
     n_features_out_ = _learnt("width")
@@ -82,6 +83,7 @@ class _EncoderTransformer(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
@@ -102,6 +104,9 @@ class TablePreprocessor(_EncoderTransformer):
       unseen value; a column marks the gaps if training had any.
     - Other categories are one-hot. An unseen one is zero throughout, or counts as infrequent
       where there are infrequent ones; gaps are a category if training had any.
+    - Free text is 30 numbers: parts of its words, of three to five characters, are hashed and
+      weighed by their rarity, and scikit-learn's TruncatedSVD finds what texts have in common. All
+      of them together weigh as much as five columns of numbers.
 
     A column is a category if its dtype is categorical (ordered or not), if
     ``categorical_features`` lists it, or if it holds anything but numbers, booleans, dates and
@@ -121,9 +126,12 @@ class TablePreprocessor(_EncoderTransformer):
     ``missing`` and ``unknown``, in any case, are gaps, and so are some words like them.
 
     Columns that are constant, empty or equal to an earlier one of their kind are dropped silently.
-    Identifiers and free text, where nearly every value differs, are dropped with a warning, unless
-    they are listed or of categorical dtype. A warning also names columns that are taken as
-    categories although most values are numbers, or look like dates.
+    Other text is free text if more than ``max_categories`` values differ, or nine tenths of more
+    than 20, at least half of the cells differ, half of the values do so by their words, and they
+    have two words on average; a warning names such columns. Identifiers, other text of which nearly
+    every value differs, are dropped with a warning. Neither is so if listed or of categorical
+    dtype. A warning also names columns that are taken as categories although most values are
+    numbers, or look like dates.
 
     Parameters
     ----------
@@ -172,14 +180,18 @@ class TablePreprocessor(_EncoderTransformer):
         The cycles of each date.
     one_hots_ : dict of str to OneHot
         The categories of each boolean and category.
+    texts_ : dict of str to TextReducer
+        What was learnt of each column of text.
 
     Notes
     -----
     In ``transform`` columns are found by name, in any order; further columns are ignored, and
-    columns that were dropped in fit need not be there. Sparse matrices are refused: centring
-    would fill them. The encoder needs no scikit-learn, and its state is numbers, text and arrays.
-    That, speed and the treatment of infinities and of unseen values are why this is not a
-    ``ColumnTransformer``.
+    columns that were dropped in fit need not be there. Sparse matrices are read like dense ones of
+    up to 500 columns, and those of wider ones become 200 numbers of each row, by scikit-learn's
+    TruncatedSVD of rows of norm one, whose columns are divided by the root of their root mean
+    square; ``encoder_`` is a SparseEncoder then. An encoder needs no scikit-learn, and its state is
+    numbers, text and arrays. That, speed and the treatment of infinities and of unseen values are
+    why this is not a ``ColumnTransformer``.
 
     Examples
     --------
@@ -200,7 +212,7 @@ class TablePreprocessor(_EncoderTransformer):
            [ 1.27,  0.  ,  0.  ,  1.  ,  0.  ,  1.  ]], dtype=float32)
     """
 
-    encoder_: TableEncoder
+    encoder_: TableEncoder | SparseEncoder
 
     def __init__(
         self,
@@ -224,6 +236,7 @@ class TablePreprocessor(_EncoderTransformer):
     scaler_ = _learnt("scaler")
     cycles_ = _learnt("cycles")
     one_hots_ = _learnt("one_hots")
+    texts_ = _learnt("texts")
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn passes a target
         """Learn kinds, scales and categories.
@@ -240,10 +253,13 @@ class TablePreprocessor(_EncoderTransformer):
         CoCoError
             If ``X`` is no table, has no column to learn from, or lacks a listed column.
         TypeError
-            If ``X`` is sparse, or holds dicts, lists or other containers.
+            If ``X`` holds dicts, lists or other containers.
         """
         options = ColumnOptions.of(self)
-        self.encoder_ = TableEncoder.fit(X, options, estimator=self._estimator, stacklevel=2)
+        if is_wide(X):
+            self.encoder_ = SparseEncoder.fit(X, estimator=self._estimator)
+        else:
+            self.encoder_ = TableEncoder.fit(X, options, estimator=self._estimator, stacklevel=2)
         return self
 
     def __sklearn_tags__(self) -> Any:

@@ -117,22 +117,26 @@ class Box:
         return cls(low, high)
 
     def distance(self, matrix: NDArray[Any]) -> NDArray[np.float64]:
-        """Return how far rows are outside, (n_rows,): the root of the summed squares of columns.
+        """Return how far rows are outside, (n_rows,): the root of the summed squares of columns."""
+        distance = np.empty(len(matrix))
+        step = max(1, CHUNK // max(1, matrix.shape[1]))
+        for start in range(0, len(matrix), step):
+            outside = self.outside(matrix[start : start + step])
+            distance[start : start + step] = np.sqrt(np.square(outside).sum(axis=1))
+        return distance
+
+    def outside(self, matrix: NDArray[Any]) -> NDArray[np.float64]:
+        """Return how far each cell is outside the range of its column, (n_rows, n_columns).
 
         The unit of a column is a sixth of its range, about a standard deviation, which tails make
         longer; that of one value is the value. A gap is inside, and nothing farther than FAR.
         """
         unit = self.high / BOX_DEVIATIONS - self.low / BOX_DEVIATIONS  # which cannot overflow
         unit = np.where(unit > 0, unit, np.maximum(np.abs(self.low), 1.0))
-        distance = np.empty(len(matrix))
-        step = max(1, CHUNK // max(1, matrix.shape[1]))
-        for start in range(0, len(matrix), step):
-            x = matrix[start : start + step].astype(np.float64)
-            with np.errstate(over="ignore"):
-                outside = np.maximum(np.fmax(self.low - x, x - self.high), 0.0) / unit
-            outside = np.minimum(np.nan_to_num(outside, nan=0.0, posinf=FAR), FAR)
-            distance[start : start + step] = np.sqrt(np.square(outside).sum(axis=1))
-        return distance
+        x = matrix.astype(np.float64)
+        with np.errstate(over="ignore"):
+            outside = np.maximum(np.fmax(self.low - x, x - self.high), 0.0) / unit
+        return np.minimum(np.nan_to_num(outside, nan=0.0, posinf=FAR), FAR)
 
     def to_state(self) -> dict[str, Any]:
         """Return the value as a dict of arrays."""

@@ -4,12 +4,19 @@ It reads the fitted model, and knows neither classes nor numbers nor how anythin
 """
 
 import os
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
+
+from cocoloss.exceptions import CoCoError
+
+if TYPE_CHECKING:
+    from cocoloss.columns.drift import Drift
+    from cocoloss.fitting.explain import Explanation
 
 
 def part_of(whole: str, name: str) -> Any:
@@ -21,6 +28,7 @@ class TableEstimator(TransformerMixin, BaseEstimator):
     """An estimator whose ``model_`` embeds the rows of a table."""
 
     preprocess: Any
+    honest_: Any  # Honest, HeldOut of fitting.fit, or why there is neither, in words
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return the embedding of each row.
@@ -47,9 +55,92 @@ class TableEstimator(TransformerMixin, BaseEstimator):
         model = self._fitted_model()
         if model.machine is None:
             raise AttributeError(
-                "feature_importances_ is what kernels have learnt; fit with solver='kernel'"
+                "feature_importances_ is what kernels have learnt; fit with solver='kernel', or "
+                "ask explain(X).importances, which any model has"
             )
         return np.array(list(model.column_importances().values()))
+
+    def explain(
+        self, X: Any, *, of: Any = None, neighbours: int = 3, among: Any = None
+    ) -> "Explanation":
+        """Say why each row gets the prediction that it gets.
+
+        Contributions are Shapley values: they sum to the prediction less that of references, rows
+        that are made up of the values that training had, column by column. Up to 5 columns they
+        are exact, else from 6 to 24 orders of the columns and their reverses.
+
+        Parameters
+        ----------
+        X : table of n rows
+        of : optional
+            The class whose probability is explained, of all rows, or an array of one for each; the
+            most probable one of each row if None. Of several numbers the position of one.
+        neighbours : int, default=3
+            How many of the nearest training rows are looked for.
+        among : table, optional
+            Rows to look for them among; without it, those that the model holds. Networks hold none.
+
+        Returns
+        -------
+        Explanation
+            ``contributions`` of the columns of the table, ``base``, ``value``, ``out_of_range``,
+            ``neighbours``; ``top(k)`` are the strongest columns.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from cocoloss import CoCoClassifier
+        >>> X, y = load_wine(return_X_y=True, as_frame=True)
+        >>> explanation = CoCoClassifier(random_state=0).fit(X, y).explain(X[:2])
+        >>> explanation.contributions.shape, explanation.top(2).shape
+        ((2, 13), (2, 4))
+        >>> total = explanation.base + explanation.contributions.sum(axis=1)
+        >>> bool(np.allclose(total, explanation.value))
+        True
+        """
+        explanation: Explanation = self._fitted_model().explain(X, of, neighbours, among)
+        return explanation
+
+    def drift(self, X: Any) -> "Drift":
+        """Return what a table has that training had not: ranges, categories, gaps.
+
+        ``drift(X).notes()`` are lines to read, none if the table is like that of training;
+        ``drift(X).counts()`` are rows by sort of drift and by column.
+        """
+        from cocoloss.columns.drift import drift_of  # noqa: PLC0415 - seldom needed
+
+        return drift_of(self._fitted_model().encoder, X)
+
+    @property
+    def quality_(self) -> Any:
+        """How good the fit is by rows that were left out or held out, beside guessing.
+
+        A :class:`cocoloss.metrics.quality.Quality`: ``str`` of it is one line.
+        """
+        from cocoloss.metrics.quality import Quality  # noqa: PLC0415 - if asked for
+
+        try:
+            honest = self._honest_rows()
+        except CoCoError as error:
+            raise AttributeError(str(error)) from None
+        return Quality(honest.how, len(honest.true), self._measures(honest))
+
+    def _honest_rows(self) -> Any:
+        """Return what is said of rows by what has not learnt from them, or say why nothing is."""
+        self._fitted_model()
+        if self.honest_ is None or isinstance(self.honest_, str):
+            why = self.honest_ or "a model file holds none"
+            raise CoCoError(
+                f"there are no predictions of rows that the fit had not learnt from: {why}; "
+                f"cross-validate instead"
+            )
+        if callable(self.honest_):  # rows that were held out
+            self.honest_ = self.honest_()
+        return self.honest_
+
+    def _measures(self, honest: Any) -> dict[str, Any]:
+        """Return how good honest predictions are."""
+        raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file such as ``model.coco``, whole or not at all.
@@ -127,5 +218,7 @@ class TableEstimator(TransformerMixin, BaseEstimator):
         automatic = isinstance(self.preprocess, str)
         tags.input_tags.allow_nan = automatic
         tags.input_tags.categorical = automatic
+        own = isinstance(self.preprocess, BaseEstimator)  # which says what it takes
+        tags.input_tags.sparse = get_tags(self.preprocess).input_tags.sparse if own else True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags

@@ -23,6 +23,7 @@ from cocoloss.exceptions import CoCoError, MissingMethodError, OrderHint
 from cocoloss.fitting.model import FittedModel, History
 from cocoloss.fitting.objective import EXPONENTS, CoCo, CrossEntropy, DotRegression, Objective
 from cocoloss.fitting.targets import by_levels, decision_prior, ordered_categories
+from cocoloss.heads.decisions import Decider, Threshold
 from cocoloss.pace import Pace
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
     solver = "network"
     landmarks = "rows"
     unlabelled = _NOTHING
+    _has_levels = False
 
     @abstractmethod
     def make_objective(self) -> Objective:
@@ -232,6 +234,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
         preprocessor: Any,
         heads: list[Any],
         loo: "LeaveOneOut | None" = None,
+        honest: Any = None,
         recent_rows: "RecentRows | None" = None,
     ) -> None:
         """Become fitted: take over what :func:`cocoloss.fitting.fit.finish_job` returns."""
@@ -241,18 +244,117 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
         self.heads_ = heads
         self.recent_rows_ = recent_rows
         self.loo_ = loo
+        self.honest_ = honest
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(
+        self,
+        X: Any,
+        *,
+        costs: Any = None,
+        priors: Any = None,
+        threshold: "float | Threshold | None" = None,
+        positive: Any = None,
+    ) -> NDArray[Any]:
         """Return the class of each row: the argmax of :meth:`predict_proba` if there is one.
 
-        Heads without any scores vote.
+        Heads without any scores vote. The arguments need probabilities.
+
+        Parameters
+        ----------
+        X : table of n rows
+        costs : dict, DataFrame or array of shape (C, C), optional
+            What mistakes cost; the class of least expected cost is predicted. A dict has for each
+            class what any mistake about its rows costs, ``{"sick": 10, "well": 1}``, or for a pair
+            (true, predicted) that mistake; a matrix has true classes in rows, predicted ones in
+            columns. Without ``priors`` classes are taken to be as frequent as in training, or as
+            the array of priors said that the classifier was made with.
+        priors : {"uniform", "empirical"}, array of shape (C,) or dict of class to share, optional
+            Under which the classes are predicted, instead of those of the fit; "empirical" are the
+            shares of the training rows. Class weights of the fit do not count then.
+        threshold : float or Threshold, optional
+            Of two classes: from which probability on a row is of the class ``positive``.
+        positive : class, optional
+            May be left out if the classes are 0 and 1, -1 and 1, False and True, no and yes.
         """
-        return self._fitted_model().predict(X)
+        asked = {"costs": costs, "priors": priors, "threshold": threshold, "positive": positive}
+        if all(value is None for value in asked.values()):
+            return self._fitted_model().predict(X)
+        decider = self._decider()
+        proba = self._proba(X, costs, priors)
+        return np.asarray(self.classes_[decider.decide(proba, costs, threshold, positive)])
 
     @available_if(_head_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probability of each class, (n, C), averaged over the members."""
-        return self._fitted_model().predict_proba(X)
+    def predict_proba(self, X: Any, *, priors: Any = None) -> NDArray[np.float64]:
+        """Return the probability of each class, (n, C), averaged over the members.
+
+        ``priors`` takes the place of those of the fit, as for :meth:`predict`: it is what a fit
+        with these priors would say.
+        """
+        return self._proba(X, priors=priors)
+
+    def choose_threshold(
+        self,
+        measure: str | None = None,
+        *,
+        positive: Any = None,
+        recall: float | None = None,
+        precision: float | None = None,
+        costs: Any = None,
+        priors: Any = None,
+    ) -> Threshold:
+        """Return the threshold that is best on rows that the fit has not learnt from.
+
+        These are the rows of ``quality_``, so that no fold is trained again; scikit-learn's
+        ``TunedThresholdClassifierCV`` trains some, for any scorer and any fit.
+
+        Parameters
+        ----------
+        measure : {"balanced accuracy", "accuracy", "f1", "precision", "recall"}, optional
+            What is to be high; "balanced accuracy" if nothing else is said.
+        positive : class, optional
+            As for :meth:`predict`.
+        recall, precision : float, optional
+            What is reached at least; the other of the two is to be high then, unless ``measure``
+            says what.
+        costs : dict, DataFrame or array of shape (2, 2), optional
+            As for :meth:`predict`: what is to be low, in place of a measure. Where probabilities
+            are good, ``predict(X, costs=...)`` needs no threshold.
+        priors : optional
+            Class shares where the threshold will be used, as for :meth:`predict`; those of the
+            rows if None.
+
+        Returns
+        -------
+        Threshold
+            For ``predict(X, threshold=...)``; ``value`` is a probability as :meth:`predict_proba`
+            gives it, ``measures`` says how these rows fare. The choice flatters them a little.
+
+        Raises
+        ------
+        CoCoError
+            If there are not two classes, no such rows, or no threshold reaches what is asked for.
+        """
+        from cocoloss.heads import decisions  # noqa: PLC0415 - seldom needed
+
+        classes, honest = self.classes_, self._honest_rows()
+        place = decisions.positive_position(positive, classes)
+        weights = honest.weights
+        if priors is not None:
+            meant = decisions.read_priors(priors, classes, self._decider().shares)
+            weights = weights * (meant / np.bincount(honest.true, weights, 2))[honest.true]
+        curve = decisions.Curve.of(honest.predicted[:, place], honest.true == place, weights)
+        matrix = None
+        if costs is not None:
+            turn = [1 - place, place]  # the positive class is second
+            matrix = decisions.cost_matrix(costs, classes)[np.ix_(turn, turn)]
+        return decisions.choose_threshold(
+            curve,
+            classes.tolist()[place],
+            measure,
+            recall=recall,
+            precision=precision,
+            costs=matrix,
+        )
 
     @available_if(_head_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
@@ -291,6 +393,28 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
     def _fitted_model(self) -> FittedModel:
         model: FittedModel = super()._fitted_model()
         return model
+
+    def _proba(self, X: Any, costs: Any = None, priors: Any = None) -> NDArray[np.float64]:
+        model = self._fitted_model()
+        if not model.has("predict_proba"):
+            raise CoCoError(
+                f"costs, priors and a threshold need probabilities, which head={self.head!r:.80} "
+                f"does not have; leave them out, or choose another head"
+            )
+        if costs is not None or priors is not None:
+            model = self._decider().model(model, costs, priors)
+        return model.predict_proba(X)
+
+    def _decider(self) -> Decider:
+        return Decider.of(self.classes_, self.history_.class_masses, self.priors)
+
+    def _measures(self, honest: Any) -> dict[str, Any]:
+        from cocoloss.metrics.quality import class_measures  # noqa: PLC0415 - if asked for
+
+        prior = getattr(self.model_.heads[0], "prior", None)
+        return class_measures(
+            honest.true, honest.predicted, honest.weights, prior, ordered=self._has_levels
+        )
 
     # What scikit-learn and the documentation call the parts of the model and its history.
     classes_ = part_of("model_", "classes")
@@ -437,6 +561,9 @@ class CoCoClassifier(BaseNetworkClassifier):
         Of kernels, without the networks beside them: probabilities of the rows of ``fit``, each by
         a fit without it (in five folds, metric included, or by leave-one-out if there are more than
         1,800). ``loo_score_`` is their accuracy.
+    quality_ : Quality
+        Balanced accuracy, log loss and AUC of rows that were left out, or held out by networks,
+        with standard errors, beside guessing; ``str`` of it is one line.
     feature_importances_ : array of shape (d,)
         Of kernels: how much the function goes with each column; they sum to one.
 
@@ -533,6 +660,8 @@ class CoCoOrdinalClassifier(CoCoClassifier):
     priors: str | ArrayLike = "auto"
     levels: Sequence[Any] | None = None
 
+    _has_levels = True
+
     def in_order(self, classes: NDArray[Any], y: Any) -> NDArray[Any]:
         """Return the classes from the lowest to the highest level, or say that none is known."""
         levels = ordered_categories(y) if self.levels is None else self.levels
@@ -549,7 +678,16 @@ class CoCoOrdinalClassifier(CoCoClassifier):
     def _hint_at_order(self, y: Any) -> None:
         """Nothing to hint at."""
 
-    def predict(self, X: Any, rule: str = "mode") -> NDArray[Any]:
+    def predict(
+        self,
+        X: Any,
+        rule: str = "mode",
+        *,
+        costs: Any = None,
+        priors: Any = None,
+        threshold: "float | Threshold | None" = None,
+        positive: Any = None,
+    ) -> NDArray[Any]:
         """Return the level of each row.
 
         Parameters
@@ -561,14 +699,20 @@ class CoCoOrdinalClassifier(CoCoClassifier):
               absolute errors.
             - "mean": the level nearest to the expected one, for small squared errors: by the
               numbers that levels are, else by their ranks.
+        costs, priors, threshold, positive
+            As for :class:`CoCoClassifier`; costs and a threshold decide without a rule.
         """
         check_option(rule, "rule", ("mode", "median", "mean"))
+        asked = {"costs": costs, "priors": priors, "threshold": threshold, "positive": positive}
         if rule == "mode":
-            return super().predict(X)
+            return super().predict(X, **asked)
+        for name in ("costs", "threshold", "positive"):
+            if asked[name] is not None:
+                raise CoCoError(f"{name} and rule={rule!r} both decide; leave one of them out")
         if rule == "median":
-            best = (self.predict_cumulative(X) >= 0.5).argmax(axis=1)
+            best = (self._cumulative(X, priors) >= 0.5).argmax(axis=1)
             return np.asarray(self.classes_[best])
-        proba = self._proba_of_rows(X)
+        proba = self._proba_of_rows(X, priors)
         C = len(self.classes_)
         is_number = self.classes_.dtype.kind in "iuf"
         values = self.classes_.astype(np.float64) if is_number else np.arange(C, dtype=np.float64)
@@ -582,13 +726,18 @@ class CoCoOrdinalClassifier(CoCoClassifier):
         With ``priors="auto"`` it is meant under the class shares of the training rows, else under
         ``priors``, as :meth:`predict_proba` is, whose running sum it is then.
         """
-        cumulative = np.asarray(np.minimum(self._proba_of_rows(X).cumsum(axis=1), 1))
+        return self._cumulative(X)
+
+    def _cumulative(self, X: Any, priors: Any = None) -> NDArray[np.float64]:
+        cumulative = np.asarray(np.minimum(self._proba_of_rows(X, priors).cumsum(axis=1), 1))
         cumulative[:, -1] = 1
         return cumulative
 
-    def _proba_of_rows(self, X: Any) -> NDArray[np.float64]:
+    def _proba_of_rows(self, X: Any, priors: Any = None) -> NDArray[np.float64]:
         """Return the probability of each level, (n, C), where distances are to be small."""
-        proba: NDArray[np.float64] = self.predict_proba(X)
+        proba: NDArray[np.float64] = self.predict_proba(X, priors=priors)
+        if priors is not None:
+            return proba
         is_auto = isinstance(self.priors, str) and self.priors == "auto"
         if not (is_auto and isinstance(self.head, str)):  # a head of the user's own has its priors
             return proba

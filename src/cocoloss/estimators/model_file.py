@@ -28,6 +28,7 @@ from cocoloss.heads.fitted import KINDS as HEAD_KINDS
 
 if TYPE_CHECKING:
     from cocoloss.fitting.regression import FittedRegression
+    from cocoloss.heads.decisions import Decider
 
     Model = FittedModel | FittedRegression
 
@@ -66,6 +67,21 @@ def load_model(path: str | os.PathLike[str]) -> "Model":
     """
     model: Model = _read(path)
     return model
+
+
+def load_decider(path: str | os.PathLike[str]) -> "Decider":
+    """Read what decisions need to know of the fit of a classifier: classes and their shares."""
+    from cocoloss.heads.decisions import Decider  # noqa: PLC0415 - if asked for
+
+    def of(model: "Model", state: Mapping[str, Any]) -> Decider:
+        require(isinstance(model, FittedModel), "numbers have no classes to decide between")
+        assert isinstance(model, FittedModel)
+        history = History.from_state(state["history"], len(model.heads), len(model.classes))
+        priors = state["arguments"].get("priors", "uniform")
+        return Decider.of(model.classes, history.class_masses, priors)
+
+    decider: Decider = _read(path, of)
+    return decider
 
 
 def load(path: str | os.PathLike[str], kind: type | None = None) -> Any:

@@ -61,6 +61,8 @@ class CoCoRegressor(RegressorMixin, TableEstimator):
     ----------
     loo_prediction_ : array of shape (n,) or (n, t)
         Numbers of the rows of ``fit``, each by fits without it: ``loo_score_`` is their R^2.
+    quality_ : Quality
+        R2 and RMSE of rows that were left out, with standard errors, beside guessing the mean.
     feature_importances_ : array of shape (d,)
         How much the function goes with each column; they sum to one.
     n_features_in_, feature_names_in_
@@ -128,12 +130,14 @@ class CoCoRegressor(RegressorMixin, TableEstimator):
         history: History,
         preprocessor: Any,
         loo: "LeftOutNumbers | None" = None,
+        honest: Any = None,
     ) -> None:
         """Become fitted."""
         self.model_ = model
         self.history_ = history
         self.preprocessor_ = preprocessor
         self.loo_ = loo
+        self.honest_ = honest
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the expected number of each row, of the shape that y had.
@@ -160,6 +164,11 @@ class CoCoRegressor(RegressorMixin, TableEstimator):
     def outlier_score(self, X: Any) -> NDArray[np.float64]:
         """Return how strange each row is; larger is stranger."""
         return self._fitted_model().outlier_score(X)
+
+    def _measures(self, honest: Any) -> dict[str, Any]:
+        from cocoloss.metrics.quality import number_measures  # noqa: PLC0415 - if asked for
+
+        return number_measures(honest.true, honest.predicted, honest.weights)
 
     def _fitted_model(self) -> FittedRegression:
         model: FittedRegression = super()._fitted_model()

@@ -21,12 +21,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse import vstack
 from sklearn.utils import _safe_indexing
 
-from cocoloss._checks import did_you_mean, listed
+from cocoloss._checks import did_you_mean, is_sparse, listed
 from cocoloss.columns.column_kinds import warn_of_columns
 from cocoloss.columns.encoder import TableEncoder
 from cocoloss.columns.frames import are_paths, is_dask, is_dataset, is_polars
+from cocoloss.columns.sparse import rows_of
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.model import (
     FittedModel,
@@ -235,6 +237,8 @@ def _check_column(names: Iterable[Any], target: str) -> None:
 
 def _as_rows(X: Any) -> Any:
     """Return a table whose rows can be chosen."""
+    if is_sparse(X):
+        return rows_of(X)
     if hasattr(X, "iloc") or is_polars(X) or isinstance(X, np.ndarray):
         return X
     return X.to_pandas() if hasattr(X, "to_pandas") else np.asarray(X)
@@ -361,6 +365,8 @@ def _joined(tables: Sequence[Any]) -> Any:
     first = tables[0]
     if isinstance(first, np.ndarray):
         return np.concatenate(tables)
+    if is_sparse(first):
+        return vstack(tables).tocsr()
     if is_polars(first):
         return sys.modules["polars"].concat(tables, how="vertical_relaxed")
     names = [
@@ -565,11 +571,14 @@ def _fit_look(
         columns = preprocessor.encoder_.columns
         odd = {name: replace(columns[name], remark=why) for name, why in strays.items()}
         warn_of_columns(odd, in_estimator=True, stacklevel=5)
-    right = form.readout.predict_proba(form.honest).argmax(axis=1) == labels
+    proba = form.readout.predict_proba(form.honest)
     sampled = np.bincount(labels, weights=copies)
-    score = float(np.average(right, weights=copies * (totals / sampled)[labels]))
+    stand_for = copies * (totals / sampled)[labels]
+    score = float(np.average(proba.argmax(axis=1) == labels, weights=stand_for))
+    weights = stand_for * (copies.sum() / stand_for.sum())  # errors are those of the sample
+    honest = steps.Honest("left out", proba, labels, weights)
     history = History([[s.loss for s in form.recipe.members]], np.zeros(1, np.int64), seed, totals)
     encoder = getattr(preprocessor, "encoder_", preprocessor)
     model = FittedModel(classes, prior, encoder, form.machine, (form.readout,))
     pace.end()
-    return steps.Fitted(model, history, preprocessor, [form.readout], OfSample(score))
+    return steps.Fitted(model, history, preprocessor, [form.readout], OfSample(score), honest)

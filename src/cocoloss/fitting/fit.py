@@ -27,8 +27,10 @@ from sklearn.utils.validation import has_fit_parameter
 from cocoloss._checks import as_generator, check_integer, check_option, is_sparse
 from cocoloss.columns import make_preprocessor
 from cocoloss.columns.frames import check_is_table, is_polars
+from cocoloss.columns.sparse import rows_of
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.early_stopping import deal_held_out, split_held_out
+from cocoloss.fitting.explain import Reference, make_references
 from cocoloss.fitting.jobs import Design, Job, Trained, module_factory, trained_so_far
 from cocoloss.fitting.model import (
     ACTIVATIONS,
@@ -49,7 +51,7 @@ from cocoloss.fitting.targets import (
 from cocoloss.heads import HEADS, EmbeddingHead, MatrixHead, make_head
 from cocoloss.heads.base import share_temperature
 from cocoloss.heads.fitted import FittedLinear
-from cocoloss.heads.readout import calibrate_together
+from cocoloss.heads.readout import calibrate_together, pool_weights
 from cocoloss.pace import Pace
 from cocoloss.threads import threads_for
 from cocoloss.training import Callback, Epoch, Schedule
@@ -76,6 +78,7 @@ OF_NETWORKS = {"module": None, "head": "auto", "warm_start": False, "callbacks":
 LINEAR_HEADS = ("ridge", "svm")
 HELD_OUT_HEADS = {"gaussian": "matrix"}  # what "auto" prefers where rows are held out
 LEAST_SECONDS = 0.01  # for a training whose time is up before it begins
+FOLDS = 5  # in which rows held out judge what was learnt from them
 VALIDATIONS = 50  # at most so many looks at the held-out rows in a fit
 
 # What "auto" means where nothing is held out, which is the paper's way, or a module is trained.
@@ -101,6 +104,7 @@ class Fitted(NamedTuple):
     preprocessor: Any
     heads: list[Any]
     loo: Any = None  # LeaveOneOut, or the score alone where there are too many rows
+    honest: Any = None  # Honest, HeldOut, or why there is neither, in words
 
 
 class LeaveOneOut(NamedTuple):
@@ -108,6 +112,15 @@ class LeaveOneOut(NamedTuple):
 
     proba: NDArray[np.float64]  # (n, C)
     score: float  # accuracy
+
+
+class Honest(NamedTuple):
+    """What is said of rows of the fit by what has not learnt from them."""
+
+    how: str  # "left out" or "held out", see cocoloss.metrics.quality
+    predicted: NDArray[np.float64]  # (m, C), probabilities; (m, t), numbers
+    true: NDArray[Any]  # (m,), positions in the classes; (m, t), numbers
+    weights: NDArray[np.float64]  # (m,)
 
 
 @contextmanager
@@ -247,17 +260,16 @@ def _is_default(value: Any, field: Field[Any]) -> bool:
 
 
 def as_table(estimator: Any, X: Any) -> Any:
-    """Return a table whose rows can be chosen: a pandas or polars frame, or an array.
+    """Return a table whose rows can be chosen: a pandas or polars frame, an array, sparse or not.
 
     A transformer of the user's own decides itself what a table is.
     """
     reader = type(estimator).__name__
-    if is_sparse(X):
-        raise TypeError(
-            f"Sparse data was passed, but {reader} needs a dense table; use X.toarray()"
-        )
     if estimator.preprocess is None or is_auto(estimator.preprocess):
         check_is_table(X, reader)
+        X = rows_of(X) if is_sparse(X) else X
+    if is_sparse(X):
+        return X.tocsr()
     if hasattr(X, "iloc") or is_polars(X):
         return X
     if hasattr(X, "to_pandas"):  # Arrow and other frames, which keep their names so
@@ -319,7 +331,7 @@ def make_design(
     says whether some rows are kept from training. Networks to go on from keep their units.
     """
     n_rows, n_features, n_classes = shape
-    _check_device(estimator.device)
+    check_device(estimator.device)
     objective: Objective = estimator.make_objective()
     q = None if is_auto(estimator.embedding_dim) else int(estimator.embedding_dim)
     hidden = np.atleast_1d(estimator.hidden_layer_sizes).tolist()
@@ -412,13 +424,103 @@ def finish_job(job: Job, trained: Trained, heads: list[Any] | None = None) -> Fi
     masses = np.bincount(job.labels, weights=job.row_weights, minlength=job.n_classes)
     history = History(trained.loss_curves, trained.best_epochs, job.seed, masses.astype(np.float64))
     reads_outputs = is_named(design.head, READOUT)
+    honest: Any = "partial_fit holds no rows out"
     if heads is None:
         features = (networks.outputs if reads_outputs else networks.embeddings)(job.inputs)
         heads = _fit_heads(job, features)
+        honest = _held_out(job, features, heads)
     encoder = getattr(job.preprocessor, "encoder_", job.preprocessor)  # a user's own has none
     values = tuple(_fitted_value(head) for head in heads)
     model = FittedModel(job.classes, job.prior, encoder, networks, values, reads_outputs)
-    return Fitted(model, history, job.preprocessor, heads)
+    model = replace(model, reference=Reference(make_references(job.inputs, model.origins)))
+    return Fitted(model, history, job.preprocessor, heads, honest=honest)
+
+
+def _held_out(job: Job, features: NDArray[Any], heads: list[Any]) -> "HeldOut | str":
+    """Return what tells of rows that members hold out, or why nothing does."""
+    if not any(map(len, job.held_out)):
+        return "no rows were held out; networks hold some out with early_stopping=True"
+    if not all(hasattr(head, "predict_proba") for head in heads):
+        return "the head has no probabilities"
+    parts = [h[rows] for h, rows in zip(features, job.held_out, strict=True)]
+    return HeldOut(heads, parts, job.held_out, job.labels, job.row_weights, job.prior)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Rows that members hold out, which say how good these are once somebody asks.
+
+    A matrix is learnt from these rows, and would flatter them: here it is learnt anew in folds,
+    and each row is judged by that of the others. That takes a while, so a fit leaves it.
+    """
+
+    heads: list[Any]
+    features: list[NDArray[Any]]  # of each member: (m, q), what its head looks at
+    rows: list[NDArray[np.int64]]  # of each member: (m,)
+    labels: NDArray[np.int64]  # (n,), of all rows
+    weights: NDArray[np.float64]  # (n,)
+    prior: NDArray[np.float64]  # (C,)
+    kernels: NDArray[np.float64] | None = None  # (m, C): probabilities by kernels, if there are
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Become words in a pickle, which is small and holds nothing of rows."""
+        return str, ("a pickle of networks holds none",)
+
+    def __call__(self) -> Honest:
+        """Return what is said of the rows."""
+        order = np.argsort(self.labels, kind="stable")
+        fold = np.empty(len(order), np.int64)
+        fold[order] = np.arange(len(order)) % FOLDS  # even in every class
+        said = [np.zeros((len(rows), len(self.prior))) for rows in self.rows]
+        for f in range(FOLDS if isinstance(self.heads[0], MatrixHead) else 1):
+            heads = self._without(fold, f)
+            for head, h, rows, proba in zip(heads, self.features, self.rows, said, strict=True):
+                mine = fold[rows] == f if heads is not self.heads else np.ones(len(rows), bool)
+                if mine.any():
+                    proba[mine] = _fitted_value(head).predict_proba(h[mine])
+        proba, seen = self._together(said, fold)
+        return Honest("held out", proba, self.labels[seen], self.weights[seen])
+
+    def _without(self, fold: NDArray[np.int64], f: int) -> list[Any]:
+        """Return the heads as if a fold had not been there; all but matrices stay as they are."""
+        if not isinstance(self.heads[0], MatrixHead):
+            return self.heads
+        heads = [copy.copy(head) for head in self.heads]
+        others = [fold[rows] != f for rows in self.rows]
+        parts = [
+            (h[keep], self.labels[rows[keep]], self.weights[rows[keep]])
+            for h, rows, keep in zip(self.features, self.rows, others, strict=True)
+        ]
+        calibrate_together(heads, *zip(*parts, strict=True))
+        return heads
+
+    def _together(
+        self, said: list[NDArray[np.float64]], fold: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return what members say together, or with kernels, and of which rows."""
+        if self.kernels is not None:
+            return self._pooled(np.stack([self.kernels, *said]), fold[self.rows[0]]), self.rows[0]
+        sums, times = np.zeros((len(self.labels), len(self.prior))), np.zeros(len(self.labels))
+        for proba, rows in zip(said, self.rows, strict=True):
+            sums[rows] += proba
+            times[rows] += 1
+        seen = np.flatnonzero(times)
+        return sums[seen] / times[seen, None], seen
+
+    def _pooled(self, proba: NDArray[np.float64], fold: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what kernels and networks, (1 + K, m, C), say, weighed by the other folds."""
+        log_prior = np.log(self.prior)
+        scores = np.log(np.maximum(proba, np.finfo(np.float64).tiny)) - log_prior
+        both = np.stack([scores[0], scores[1:].mean(axis=0)])
+        labels, weights = self.labels[self.rows[0]], self.weights[self.rows[0]]
+        result = np.empty(both.shape[1:])
+        for f in np.unique(fold):
+            rest, mine = fold != f, fold == f
+            pool = pool_weights(both[:, rest], labels[rest], weights[rest])
+            logits = log_prior + np.tensordot(pool, both[:, mine], 1)
+            p = np.exp(logits - logits.max(axis=1, keepdims=True))
+            result[mine] = p / p.sum(axis=1, keepdims=True)
+        return result
 
 
 def _fit_heads(
@@ -716,12 +818,17 @@ def _check_soft(estimator: Any) -> None:
         )
 
 
-def _check_device(device: Any) -> None:
+def _devices() -> list[str]:
+    """Return what networks can be trained on, on this machine."""
+    cuda = ["'cuda'"] if torch.cuda.is_available() else []
+    return ["'cpu'", *cuda, *(["'mps'"] if torch.backends.mps.is_available() else [])]
+
+
+def check_device(device: Any) -> None:
     """Refuse a device that torch does not know or that is not there."""
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, TypeError) as error:
         raise CoCoError(
-            f"device {device!r} cannot be used here; it may be 'cpu', 'cuda', 'cuda:1' or 'mps' "
-            f"where there is one"
+            f"device {device!r} cannot be used here; it may be {' or '.join(_devices())}"
         ) from error

@@ -15,9 +15,11 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from cocoloss.fitting.early_stopping import split_held_out
+from cocoloss.fitting.explain import Reference
 from cocoloss.fitting.fit import (
     FEWEST_EPOCHS,
     Fitted,
+    Honest,
     LeaveOneOut,
     Rows,
     check_arguments,
@@ -59,6 +61,7 @@ class Solved(NamedTuple):
     design: Design | None  # of the networks that are to be trained, too
     seed: int
     pace: Pace
+    means: bool  # whether the rows of kernels are means of rows
 
 
 def fit_kernels(
@@ -94,6 +97,7 @@ def solve_rows(estimator: Any, rows: Rows, pace: Pace, q: int | None = None) -> 
     points = target_points(estimator.similarity, len(rows.classes), q)
     # What two threads take where cores are busy nobody can foresee, so that no limit would be kept.
     threaded = n >= THREADED and pace.limit is None
+    means = estimator.landmarks == "kmeans"
     with threads_for(WORTH_A_THREAD if threaded else 0):
         found = fit_closed_form(
             rows.inputs,
@@ -103,29 +107,38 @@ def solve_rows(estimator: Any, rows: Rows, pace: Pace, q: int | None = None) -> 
             points,
             rows.prior,
             seed,
-            means=estimator.landmarks == "kmeans",
+            means=means,
             pace=pace,
         )
-    return Solved(rows, found, design, seed, pace)
+    return Solved(rows, found, design, seed, pace, means)
 
 
 def finish_kernels(solved: Solved, networks: Fitted | None = None) -> Fitted:
     """Return the fitted model of kernels, after training networks if that was planned.
 
-    Networks that were trained already count half as much as kernels.
+    Networks that were trained already count half as much as kernels, or less with more labels.
     """
-    rows, found, design, seed, pace = solved
+    rows, found, design, seed, pace = solved[:5]
     losses = [setting.loss for setting in found.recipe.members]
     history = History([losses], np.zeros(1, np.int64), seed, rows.masses)
     encoder = getattr(rows.preprocessor, "encoder_", rows.preprocessor)  # a user's own has none
-    model = FittedModel(rows.classes, rows.prior, encoder, found.machine, (found.readout,))
+    reference = None
+    if not solved.means:
+        held = found.machine.rows
+        reference = Reference.of_held(held, rows.inputs, rows.positions, rows.labels)
+    heads = (found.readout,)
+    model = FittedModel(
+        rows.classes, rows.prior, encoder, found.machine, heads, reference=reference
+    )
     honest = found.readout.predict_proba(found.honest)
     right = honest.argmax(axis=1) == rows.labels
     accuracy = float(np.average(right, weights=rows.weights))
     pace.say(f"of the rows, each left out, kernels are right about {accuracy:.1%}")
-    fitted = Fitted(model, history, rows.preprocessor, [found.readout])
+    left_out = Honest("left out", honest, rows.labels, rows.weights)
+    fitted = Fitted(model, history, rows.preprocessor, [found.readout], honest=left_out)
     if networks is not None:
-        fitted = _pool(fitted, networks, 1 - BESIDE, BESIDE)
+        beside = min(BESIDE, 2 * len(rows.classes) / len(rows.labels))
+        fitted = _pool(fitted, networks, 1 - beside, beside)
     elif design is not None:
         fitted = _with_networks(fitted, rows, design, honest, pace)
     pace.end()
@@ -167,7 +180,10 @@ def _with_networks(
         rows.weights[held_out],
     )
     pace.say(f"log probabilities of kernels weigh {kernels:.2f}, of networks {of_networks:.2f}")
-    return fitted if of_networks < LEAST_SAY else _pool(fitted, networks, kernels, of_networks)
+    if of_networks < LEAST_SAY:
+        return fitted
+    said = replace(networks.honest, kernels=honest[held_out])  # all hold out the same rows
+    return _pool(fitted, networks, kernels, of_networks)._replace(honest=said)
 
 
 def _pool(fitted: Fitted, networks: Fitted, of_kernels: float, of_networks: float) -> Fitted:

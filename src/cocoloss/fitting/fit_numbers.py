@@ -4,6 +4,7 @@ table ->  rows ``read_number_rows``  ->  a problem, and its solution in kernels/
 ->  and by networks, in number_networks.py  ->  FittedRegression
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +18,11 @@ from sklearn.utils.validation import _num_samples
 from torch import Tensor
 
 from cocoloss._checks import check_integer, check_option
+from cocoloss.fitting.explain import Reference
 from cocoloss.fitting.fit import (
     FEWEST_EPOCHS,
     LANDMARKS,
+    Honest,
     as_table,
     check_possible,
     new_seed,
@@ -81,6 +84,7 @@ class Solved(NamedTuple):
     loss_curves: list[list[float]]
     best_epochs: NDArray[np.int64]
     found: SolvedNumbers | None = None  # of kernels: what was tried, for who wants to look
+    how: str = "left out"  # where honest predictions come from; empty if they are not honest
 
 
 def fit_numbers(
@@ -113,12 +117,19 @@ def fit_numbers(
             readout = problem.readout(solved.kernel, solved.honest, solved.known, seed, held)
         encoder = getattr(rows.preprocessor, "encoder_", rows.preprocessor)
         model = FittedRegression(encoder, solved.networks, solved.mixing, readout, rows.one_column)
+        if held is None:  # else they are means of rows
+            known = rows.inputs, rows.positions, rows.y
+            model = replace(model, reference=Reference.of_held(model.held.rows, *known))
         masses = rows.weights.sum(keepdims=True)
         history = History(solved.loss_curves, solved.best_epochs, seed, masses)
-        loo = _left_out(rows, problem.numbers(readout, solved.honest), model)
+        said = problem.numbers(readout, solved.honest)
+        loo = _left_out(rows, said, model)
+        honest: Any = Honest(solved.how, said, rows.y, rows.weights)
+        if not solved.how:
+            honest = "networks hold rows out if they are at least two, with five rows for each"
         pace.say(f"of the rows, each left out, R2 is {loo.score:.3f}")
         pace.end()
-        estimator.keep(model, history, rows.preprocessor, loo)
+        estimator.keep(model, history, rows.preprocessor, loo, honest)
         return solved.found
 
 
@@ -153,6 +164,7 @@ def _by_networks(estimator: Any, problem: NumberProblem, seed: int, pace: Pace) 
         known,
         found.loss_curves,
         found.best_epochs,
+        how="held out" if found.holds_out else "",
     )
 
 
@@ -170,6 +182,7 @@ def _by_both(kernels: Solved, networks: Solved, problem: NumberProblem) -> Solve
         [*kernels.loss_curves, *networks.loss_curves],
         np.r_[kernels.best_epochs, networks.best_epochs],
         kernels.found,
+        networks.how,
     )
 
 
@@ -224,6 +237,7 @@ class NumberNetworks(NamedTuple):
     honest: NDArray[np.float64]  # (n, t)
     loss_curves: list[list[float]]
     best_epochs: NDArray[np.int64]
+    holds_out: bool  # whether they are honest
 
 
 class SquaredDistance:
@@ -304,4 +318,4 @@ def train_networks(
     ensemble = Ensemble(sizes, parameters, activation=activation)
     said = ensemble.outputs(inputs)  # (K, n, t)
     honest = said[part, everything] if holds_out else said.mean(axis=0)
-    return NumberNetworks(ensemble, honest, outcome.loss_curves, outcome.best_epochs)
+    return NumberNetworks(ensemble, honest, outcome.loss_curves, outcome.best_epochs, holds_out)

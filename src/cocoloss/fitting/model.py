@@ -7,16 +7,18 @@ torch: numpy and pandas are enough.
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss._checks import check_option, is_sparse, require, state_array, state_part
+from cocoloss._checks import check_option, is_sparse, listed, require, state_array, state_part
 from cocoloss.columns.encoder import FloatEncoder, TableEncoder
+from cocoloss.columns.sparse import SparseEncoder
 from cocoloss.exceptions import CoCoError
+from cocoloss.fitting.explain import Explanation, Reference, explain
 from cocoloss.heads.fitted import head_from_state
 from cocoloss.kernels.machine import KernelMachine
 from cocoloss.threads import threads_for
@@ -26,7 +28,9 @@ MODULE_ROWS = 4096  # rows that a module of the user's own gets at once
 MAX_WIDTH = 2**24
 OUTPUTS = ("identity", "tanh")
 ACTIVATIONS = ("relu", "silu")
-ENCODERS: dict[str, Any] = {kind.__name__: kind for kind in (TableEncoder, FloatEncoder)}
+ENCODERS: dict[str, Any] = {
+    kind.__name__: kind for kind in (TableEncoder, FloatEncoder, SparseEncoder)
+}
 TINY_NORM = 1e-12  # that of cocoloss.networks, which needs torch
 
 
@@ -261,6 +265,7 @@ class EmbeddingModel:
 
     encoder: Any
     networks: Networks
+    reference: Reference | None
 
     @property
     def machine(self) -> KernelMachine | None:
@@ -330,16 +335,39 @@ class EmbeddingModel:
         assert self.machine is not None
         return self.by_column(self.machine.column_importances)
 
+    @property
+    def held(self) -> KernelMachine | None:
+        """The kernels whose rows are the training rows that it knows, if there are any."""
+        return self.machine
+
+    def explain(
+        self, X: Any, of: Any = None, neighbours: int = 3, among: Any = None
+    ) -> Explanation:
+        """Return why it says what it says; see :func:`cocoloss.fitting.explain.explain`."""
+        return explain(self, X, of, neighbours, among)
+
     def threads(self) -> AbstractContextManager[None]:
         """Keep kernels to one thread, whose products are small; networks know their own."""
         return _threads_of(self.networks)
 
+    @property
+    def origins(self) -> list[str]:
+        """The column of the table that each input comes from, (d,).
+
+        A transformer of the user's own does not tell: inputs are their own.
+        """
+        made = [f"x{j}" for j in range(self.n_inputs)]
+        return list(getattr(self.encoder, "origins", made))
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns of the table, those that are not in use among them."""
+        return list(self.encoder.column_names) if hasattr(self.encoder, "origins") else self.origins
+
     def by_column(self, shares: NDArray[np.float64]) -> dict[str, float]:
         """Add up what belongs to inputs, (d,), by the columns of the table they come from."""
-        if not hasattr(self.encoder, "origins"):
-            return {f"x{j}": float(share) for j, share in enumerate(shares)}
-        sums = dict.fromkeys(self.encoder.column_names, 0.0)
-        for name, share in zip(self.encoder.origins, shares, strict=True):
+        sums = dict.fromkeys(self.column_names, 0.0)
+        for name, share in zip(self.origins, shares, strict=True):
             sums[name] += float(share)
         return sums
 
@@ -350,7 +378,9 @@ class EmbeddingModel:
     def encoder_and_networks(self) -> dict[str, Any]:
         """Return them as states; both must be ours: those of the user's own have none."""
         networks: Any = self.networks
+        reference = self.reference
         return {
+            **({} if reference is None else {"reference": reference.to_state()}),
             "encoder": {"kind": type(self.encoder).__name__, "state": self.encoder.to_state()},
             "networks": {"kind": type(networks).__name__, **networks.to_state()},
         }
@@ -367,6 +397,16 @@ def encoder_and_networks_of(state: Mapping[str, Any]) -> tuple[Any, Any]:
     fits = encoder.width == networks.n_inputs
     require(fits, "the preprocessing does not fit the first layer")
     return encoder, networks
+
+
+def reference_of(
+    state: Mapping[str, Any], n_inputs: int, held: KernelMachine | None
+) -> Reference | None:
+    """Return what a state says to explanations; earlier files say nothing."""
+    if "reference" not in state:
+        return None
+    n_held = 0 if held is None else len(held.rows)
+    return Reference.from_state(state["reference"], n_inputs, n_held)
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,6 +433,8 @@ class FittedModel(EmbeddingModel):
     pool : array of shape (K,), optional
         What the log probabilities of each member, less those of the prior, weigh in a sum that
         takes the place of averaged probabilities: members of different strength are no crowd.
+    reference : Reference, optional
+        What explanations compare rows with.
     """
 
     classes: NDArray[Any]
@@ -402,12 +444,28 @@ class FittedModel(EmbeddingModel):
     heads: tuple[Any, ...]
     reads_outputs: bool = False
     pool: NDArray[np.float64] | None = None
+    reference: Reference | None = None
 
     task = "classes"
 
     def has(self, method: str) -> bool:
         """Return whether the heads have a method, such as ``"predict_proba"``."""
         return hasattr(self.heads[0], method)
+
+    @property
+    def knows_its_prior(self) -> bool:
+        """Whether probabilities are meant under a prior that can be changed."""
+        return all(hasattr(head, "prior") for head in self.heads)
+
+    def with_prior(self, prior: NDArray[np.float64]) -> Self:
+        """Return the model as a fit under another prior would have left it."""
+        if not self.knows_its_prior:
+            raise CoCoError(
+                "priors cannot be changed: the head is not one of cocoloss, and does not say which "
+                "its probabilities are meant for; leave priors out, or choose another head"
+            )
+        heads = tuple(replace(head, prior=prior) for head in self.heads)
+        return replace(self, prior=prior, heads=heads)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row: the argmax of :meth:`predict_proba` if there is one.
@@ -450,6 +508,51 @@ class FittedModel(EmbeddingModel):
             scores = np.log(np.maximum(self._probabilities(features), floor))
             return scores[:, 1] - scores[:, 0] if len(self.classes) == 2 else scores
         return self._mean("decision_function", features)
+
+    @property
+    def scale(self) -> str:
+        """What :meth:`scores` are."""
+        return "probability" if self.has("predict_proba") else "score"
+
+    def scores(self, inputs: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return what is explained of rows that the encoder has made, (n, C).
+
+        Probabilities: they are what is decided by, and differences of them can be read.
+        """
+        features = self.head_inputs(inputs)
+        if self.has("predict_proba"):
+            return self._probabilities(features)
+        if not self.has("decision_function"):
+            raise CoCoError(
+                f"the head {type(self.heads[0]).__name__} only says which class, not how sure it "
+                f"is, so that nothing can be explained; use one with predict_proba"
+            )
+        scores = self._mean("decision_function", features)
+        return np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
+
+    def explained(
+        self, scores: NDArray[np.float64], of: Any
+    ) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        """Return the class of each row that is to be explained, by position, and by name."""
+        n, known = len(scores), self.classes
+        if of is None:
+            chosen = scores.argmax(axis=1)
+            return chosen, known[chosen]
+        asked = np.asarray(of).astype(object)  # text is no number, and no error
+        if asked.ndim > 1 or (asked.ndim == 1 and len(asked) != n):
+            raise CoCoError(f"of has shape {asked.shape} for {n} rows; give a class, or one a row")
+        asked = np.broadcast_to(asked, n)
+        is_class = asked[:, None] == known.astype(object)  # (n, C)
+        unknown = ~is_class.any(axis=1)
+        if unknown.any():
+            odd = str(asked[unknown.argmax()])
+            raise CoCoError(f"of={odd!r:.60} is no class; the classes are {listed(known.tolist())}")
+        chosen = is_class.argmax(axis=1)
+        return chosen, known[chosen]
+
+    def as_targets(self, positions: NDArray[np.int64]) -> NDArray[Any]:
+        """Return classes by name."""
+        return np.asarray(self.classes[positions])
 
     def _odd_combinations(self, X: Any) -> NDArray[np.float64]:
         if self.machine is not None:
@@ -513,7 +616,12 @@ class FittedModel(EmbeddingModel):
         width = networks.n_outputs if reads_outputs else networks.width
         fits = all((head.n_features, head.n_classes) == (width, C) for head in heads)
         require(fits, "a head does not fit the embedding, or knows other classes than the model")
-        return cls(classes, prior, encoder, networks, heads, reads_outputs, pool)
+        reference = reference_of(state, networks.n_inputs, machine_in(networks))
+        if reference is not None and reference.targets is not None:
+            codes = state_array(state["reference"], "targets", np.signedinteger, (None,))
+            known = ((codes >= 0) & (codes < C)).all()
+            require(known, "the classes of the rows that it holds are none")
+        return cls(classes, prior, encoder, networks, heads, reads_outputs, pool, reference)
 
     def _mean(self, method: str, features: NDArray[Any]) -> NDArray[np.float64]:
         """Return the result of a method of the heads, averaged over the members."""

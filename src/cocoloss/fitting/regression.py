@@ -11,10 +11,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss._checks import as_float_array, check_share, require, state_array, state_part
+from cocoloss._checks import (
+    as_float_array,
+    check_integer,
+    check_share,
+    counted,
+    require,
+    state_array,
+    state_part,
+)
 from cocoloss.exceptions import CoCoError
-from cocoloss.fitting.model import EmbeddingModel, Networks, encoder_and_networks_of
+from cocoloss.fitting.explain import Reference
+from cocoloss.fitting.model import (
+    EmbeddingModel,
+    Networks,
+    encoder_and_networks_of,
+    machine_in,
+    reference_of,
+)
 from cocoloss.kernels.intervals import NumberReadout
+from cocoloss.kernels.machine import KernelMachine
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +49,8 @@ class FittedRegression(EmbeddingModel):
         Makes numbers of target points, and says how far off they may be.
     one_column : bool
         Whether the target was a column, so that predictions are one, too, rather than a table.
+    reference : Reference, optional
+        What explanations know of the rows that its kernels hold, or those of its readout.
     """
 
     encoder: Any
@@ -40,8 +58,10 @@ class FittedRegression(EmbeddingModel):
     mixing: NDArray[np.float64]
     readout: NumberReadout
     one_column: bool = True
+    reference: Reference | None = None
 
     task = "numbers"
+    scale = "number"
 
     @property
     def n_rows_held(self) -> int:
@@ -84,9 +104,33 @@ class FittedRegression(EmbeddingModel):
         return self.predict_with_interval(X, coverage)[1]
 
     def _odd_combinations(self, X: Any) -> NDArray[np.float64]:
-        machine = self.machine or self.readout.spread.machine  # networks know no rows
         with self.threads():
-            return machine.outlier_score(self.inputs(X))
+            return self.held.outlier_score(self.inputs(X))
+
+    @property
+    def held(self) -> KernelMachine:
+        """The kernels whose rows are training rows; networks have those that tell residuals."""
+        return self.machine or self.readout.spread.machine
+
+    def scores(self, inputs: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return what is explained of rows that the encoder has made: their numbers, (n, t)."""
+        return self.readout.mean(self.points(inputs), inputs)
+
+    def explained(
+        self, scores: NDArray[np.float64], of: Any
+    ) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        """Return the number of each row that is to be explained, by position, and itself."""
+        n, t = scores.shape
+        if of is None and t > 1:
+            raise CoCoError(f"each row has {t} numbers; say which to explain, such as of=0")
+        chosen = check_integer(0 if of is None else of, "of", minimum=0)
+        if chosen >= t:
+            raise CoCoError(f"of={chosen} is beyond the {counted(t, 'number')} of a row")
+        return np.full(n, chosen), scores[:, chosen]
+
+    def as_targets(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return numbers in the shape of predictions."""
+        return self._shaped(numbers)
 
     def points(self, inputs: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return predicted target points of rows that the encoder has made, (n, t)."""
@@ -138,4 +182,8 @@ class FittedRegression(EmbeddingModel):
         require(fits, "its intervals are of other columns than its predictions")
         one_column = state_part(state, "one_column", bool)
         require(t == 1 or not one_column, "it has several numbers where one is said to be")
-        return cls(encoder, networks, mixing, readout, one_column)
+        held = machine_in(networks) or readout.spread.machine
+        reference = reference_of(state, networks.n_inputs, held)
+        if reference is not None and reference.targets is not None:
+            state_array(state["reference"], "targets", np.float64, (None, t))
+        return cls(encoder, networks, mixing, readout, one_column, reference)

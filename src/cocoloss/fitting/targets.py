@@ -17,7 +17,7 @@ from sklearn.utils import assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, column_or_1d
 
-from cocoloss._checks import as_array, check_weights
+from cocoloss._checks import as_array, check_weights, is_sparse
 from cocoloss.columns.column_kinds import (
     BOOLEAN,
     DATE,
@@ -336,6 +336,8 @@ def _in_lowest_terms(
 
 def row_codes(X: Any, reader: str) -> NDArray[np.uint64]:
     """Return 64 bits for each row, which depend on what it says and not on how it is stored."""
+    if is_sparse(X):
+        return _sparse_codes(X)
     if isinstance(X, np.ndarray) and X.dtype.kind in "iufb":
         columns = list(X.reshape(len(X), -1).T)
     elif isinstance(X, pd.DataFrame) or is_polars(X) or np.ndim(X) == 2:
@@ -356,6 +358,19 @@ def row_codes(X: Any, reader: str) -> NDArray[np.uint64]:
             hashed = pd.util.hash_array(numbers.astype(np.float64) + 0.0)  # no -0.0
         codes = codes * np.uint64(0x100000001B3) ^ hashed
         codes ^= codes >> np.uint64(29)
+    return codes
+
+
+def _sparse_codes(X: Any) -> NDArray[np.uint64]:
+    """Return codes of the rows of a sparse matrix: sums over what is not zero."""
+    matrix = X.tocsr().astype(np.float64)  # a copy
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    columns = pd.util.hash_array(matrix.indices.astype(np.int64))
+    hashed = (pd.util.hash_array(matrix.data) ^ columns) * np.uint64(0x9E3779B97F4A7C15)
+    codes = np.zeros(matrix.shape[0], dtype=np.uint64)
+    row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    np.add.at(codes, row, hashed ^ (hashed >> np.uint64(29)))
     return codes
 
 

@@ -231,4 +231,6 @@ def _together(teachers: Fitted, students: Fitted, first: Trained, second: Traine
         loss_curves=[*first.loss_curves, *second.loss_curves],
         best_epochs=np.concatenate([first.best_epochs, second.best_epochs]),
     )
-    return teachers._replace(model=model, history=history, heads=[*teachers.heads, *students.heads])
+    every = [*teachers.heads, *students.heads]
+    why = "students have learnt what teachers say of the rows that were held out"
+    return teachers._replace(model=model, history=history, heads=every, honest=why)

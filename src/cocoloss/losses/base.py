@@ -25,6 +25,10 @@ INTEGERS = (
     *(torch.uint64, torch.uint32, torch.uint16, torch.uint8),
 )
 
+LOOKS = (  # what a compiler says who was asked for a whole graph
+    "the loss looks at its labels and weights, which breaks the graph; leave fullgraph=True out, "
+    "or build the loss with validate=False to have it in the graph"
+)
 SUM_TOLERANCE = 1e-3  # of probabilities: room for a softmax in half precision
 SHOWN = 6  # numbers of a row that a message shows
 
@@ -180,18 +184,22 @@ class EmbeddingLoss(nn.Module, ABC):
         return group
 
     def constant(
-        self, name: Hashable, make: Callable[[], NDArray[np.float64]], like: Tensor
+        self,
+        name: Hashable,
+        make: Callable[[], NDArray[np.float64]],
+        dtype: torch.dtype,
+        device: torch.device,
     ) -> Tensor:
         """Return a constant of the loss in the dtype and on the device of the embeddings.
 
         Kept in float64 and turned into a tensor once for each dtype and device, so that float64
         embeddings get all digits and ``loss.to(...)`` has nothing to move.
         """
-        key = (name, like.dtype, like.device)
+        key = (name, dtype, device)
         tensor = self._constants.get(key)
         if tensor is None:
             with torch.inference_mode(mode=False):  # it will meet batches that need gradients
-                tensor = torch.tensor(make(), dtype=like.dtype, device=like.device)
+                tensor = torch.tensor(make(), dtype=dtype, device=device)
             self._constants[key] = tensor
         return tensor
 
@@ -218,7 +226,7 @@ class EmbeddingLoss(nn.Module, ABC):
             h = h.unsqueeze(0)
         y = self.read_targets(labels)
         w = None if sample_weight is None else read_weight(sample_weight, h.dtype)
-        if self.validate if validate is None else validate:
+        if (self.validate if validate is None else validate) and not is_traced():
             check_values(y, w, self.n_classes, came=sample_weight)
         shape = h.shape[:-1]  # (K, n), or (n,)
         if y.is_floating_point():
@@ -239,8 +247,9 @@ def world_size(group: Any) -> int:
 
 
 def out_of_graph(function: Callable[P, R]) -> Callable[P, R]:
-    """Keep a loss out of the graphs of torch.compile, which then hold the network alone.
+    """Keep a loss that looks at its labels out of the graphs of torch.compile.
 
+    They then hold the network alone. With ``validate=False`` nothing breaks the graph.
     ``torch.compiler.disable`` does it, but imports the compiler, two seconds for everybody who
     imports the losses. So it is asked only once a compiler is there.
     """
@@ -248,13 +257,31 @@ def out_of_graph(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not torch.compiler.is_compiling():
+        loss: Any = args[0]
+        if not torch.compiler.is_compiling() or not loss.validate:
             return function(*args, **kwargs)
+        if torch.__version__ >= "2.7":  # before, a break had no words
+            torch._dynamo.graph_break(msg=LOOKS)  # noqa: SLF001
         if not uncompiled:
             uncompiled.append(torch.compiler.disable(function))  # type: ignore[no-untyped-call]
         return uncompiled[0](*args, **kwargs)
 
     return run
+
+
+def constant_in_graphs(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a compiler call a function when it traces, and keep what it gave.
+
+    What ``torch.compiler.assume_constant_result`` does, without importing the compiler.
+    """
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]  # noqa: SLF001
+    return function
+
+
+def is_traced() -> bool:
+    """Return whether a transform of torch.func or a compiler looks on, which knows no numbers."""
+    transformed: bool = torch._C._are_functorch_transforms_active()  # noqa: SLF001 - none is public
+    return transformed or torch.compiler.is_compiling()
 
 
 def _check_embeddings(embeddings: Tensor, embedding_dim: int | None) -> Tensor:

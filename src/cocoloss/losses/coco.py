@@ -20,7 +20,9 @@ from cocoloss.losses.base import (
     LossOptions,
     as_tensor,
     check_class_order,
+    constant_in_graphs,
     drop_model_axis,
+    is_traced,
     out_of_graph,
     read_labels,
     read_points,
@@ -144,8 +146,28 @@ class CoCoLoss(EmbeddingLoss):
 
         Sample weights multiply: a pair weighs w_i w_j, and N stays the number of samples.
         """
+        if is_traced():
+            return self._in_plain_steps(embeddings, labels, sample_weight)
         value: Tensor = _ClosedForm.apply(embeddings, self, labels, sample_weight)  # type: ignore[no-untyped-call]
         return value
+
+    def _in_plain_steps(
+        self, embeddings: Tensor, labels: Labels, sample_weight: Tensor | None
+    ) -> Tensor:
+        """Return the loss as steps that torch.func can transform and a compiler can trace.
+
+        Numbers are not looked at. The moments are the same; autograd finds the gradient itself.
+        """
+        if self.process_group is not None:
+            raise CoCoError(
+                "torch.func, torch.export and a whole graph of torch.compile are not available "
+                "with a process_group; build the loss without it for them"
+            )
+        batch = self.check_batch(embeddings, labels, sample_weight)
+        if not batch.embeddings.shape[1]:
+            raise CoCoError("the batch is empty: a loss needs at least one sample")
+        value = self.value_of(self._rows(batch).moments())
+        return drop_model_axis(value.to(batch.embeddings), embeddings)
 
     def evaluate(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return values and gradients; see :meth:`EmbeddingLoss.evaluate`.
@@ -263,7 +285,7 @@ class CoCoLoss(EmbeddingLoss):
         if y.is_floating_point():
             return self._rows_of_coordinates(batch)
         if self.priors is not None:
-            class_weight = self.constant("class_weight", self._class_weight, h)[y]
+            class_weight = self._weight_of_classes(h.dtype, h.device)[y]
             w = class_weight if w is None else class_weight * w
         make = Rows.on_the_sphere if self.normalize else Rows
         return make(h, y, w, self._targets(h))
@@ -283,16 +305,19 @@ class CoCoLoss(EmbeddingLoss):
         rows = SoftRows(h, y, w, self._targets(h), norms)
         if self.priors is None:
             return rows
-        return rows.with_class_weight(self.constant("class_weight", self._class_weight, h))
+        return rows.with_class_weight(self._weight_of_classes(h.dtype, h.device))
 
     def _targets(self, like: Tensor, n_coordinates: int | None = None) -> Tensor:
         """Return the target similarities G as a tensor (C, C); checked once per dimension.
 
         Points have their own inner product.
         """
-        q = like.shape[-1]
         p = like.shape[-2] if n_coordinates is None else n_coordinates  # of moments: (K, p, q)
+        p = p if self.targets == "points" else self.n_classes
+        return self._target_matrix(p, like.shape[-1], like.dtype, like.device)
 
+    @constant_in_graphs
+    def _target_matrix(self, p: int, q: int, dtype: torch.dtype, device: torch.device) -> Tensor:
         def make() -> NDArray[np.float64]:
             if self.normalize and q == 1:
                 raise CoCoError(
@@ -301,13 +326,15 @@ class CoCoLoss(EmbeddingLoss):
                 )
             if self.targets == "points":
                 return np.eye(p)
-            assert self.n_classes is not None
             if isinstance(self.similarity, str):
-                return named_similarity(self.similarity, self.n_classes, q)
-            return validate_similarity(self.similarity, self.n_classes, q)
+                return named_similarity(self.similarity, p, q)
+            return validate_similarity(self.similarity, p, q)
 
-        key = ("similarity", q) if self.targets == "classes" else ("similarity", q, p)
-        return self.constant(key, make, like)
+        return self.constant(("similarity", p, q), make, dtype, device)
+
+    @constant_in_graphs
+    def _weight_of_classes(self, dtype: torch.dtype, device: torch.device) -> Tensor:
+        return self.constant("class_weight", self._class_weight, dtype, device)
 
     def _class_weight(self) -> NDArray[np.float64]:
         # NOTE[PAPER]: the balanced loss is printed without normalisation. "sum" is as printed;

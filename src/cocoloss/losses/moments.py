@@ -18,7 +18,7 @@ moments serves any target points; those that are not one-hot are in :mod:`cocolo
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce, wraps
+from functools import reduce, wraps
 from itertools import repeat
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
@@ -58,6 +58,23 @@ def without_autocast(function: Callable[P, R]) -> Callable[P, R]:
     return in_full_precision
 
 
+def remembered(function: Callable[[Any], Tensor]) -> Any:
+    """Compute a property once: cached_property without its lock, which no compiler can enter."""
+    name = f"_{function.__name__}"
+
+    @wraps(function)
+    def get(self: Any) -> Tensor:
+        if torch.compiler.is_compiling():
+            return function(self)
+        known = self.__dict__
+        if name not in known:
+            known[name] = function(self)
+        found: Tensor = known[name]
+        return found
+
+    return property(get)
+
+
 @dataclass(frozen=True)
 class Rows:
     """Rows of a batch as the formulas take them: K models, n rows, q dimensions, C classes."""
@@ -82,7 +99,7 @@ class Rows:
         """Where the batch is."""
         return self.h.device
 
-    @cached_property
+    @remembered
     def classes(self) -> Tensor:
         """Where each row's class stands in a table of all models' classes, (K * n,)."""
         y, K = self.y, len(self.y)
@@ -90,10 +107,11 @@ class Rows:
             y = y + self.G.shape[0] * torch.arange(K, device=y.device).unsqueeze(-1)
         return y.reshape(-1)
 
-    @cached_property
+    @remembered
     def norm_residual(self) -> Tensor:
         """w_i (|h_i|^2 - g_ii), (K, n)."""
-        r: Tensor = torch.linalg.vector_norm(self.h, dim=-1).square_()  # one pass, unlike a product
+        lengths: Tensor = torch.linalg.vector_norm(self.h, dim=-1)  # one pass, unlike a product
+        r = lengths.square()  # not in place: torch.func may ask for the gradient
         r.sub_(self.G.diagonal().expand(len(self.y), -1).gather(1, self.y))
         return r if self.w is None else r.mul_(self.w)
 
@@ -154,7 +172,7 @@ class Moments:
         """Where the batch was."""
         return self.mass.device
 
-    @cached_property
+    @remembered
     def between(self) -> Tensor:
         """B = sum_a m_a mu_a mu_a^T, (K, q, q)."""
         return torch.bmm(self.means.mT, weigh(self.mass, self.means))
@@ -310,7 +328,7 @@ def pair_terms(m: Moments, G: Tensor) -> Components:
     off_target = torch.baddbmm(G.expand(m.mass.shape[0], -1, -1), m.means, m.means.mT, beta=-1)
     vecdot = torch.linalg.vecdot
     if m.mass.dim() == 2:
-        nc2 = torch.bmm(off_target.square_(), m.mass.unsqueeze(-1)).squeeze(-1)  # (K, C)
+        nc2 = torch.bmm(off_target.square(), m.mass.unsqueeze(-1)).squeeze(-1)  # (K, C)
         nc2 = vecdot(nc2, m.mass)
     else:  # tr(E F E F), which is not negative, but whose rounding can be
         weighed = off_target @ m.mass

@@ -112,7 +112,7 @@ class SamplewiseLoss(EmbeddingLoss):
     def _class_weight(self, like: Tensor) -> Tensor:
         weight = self.class_weight
         assert weight is not None
-        return self.constant("class_weight", lambda: weight, like)
+        return self.constant("class_weight", lambda: weight, like.dtype, like.device)
 
     def _weights(self, batch: Batch) -> list[Tensor]:
         """Return the factors, (K, n) each, by which the terms are weighted."""

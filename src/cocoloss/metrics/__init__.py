@@ -14,17 +14,21 @@ from cocoloss.metrics.collapse import (
     dispersity,
     dispersity_of,
     neural_collapse,
+    neural_collapse_of,
 )
 from cocoloss.metrics.scatter import ClassMoments
+from cocoloss.metrics.streaming import NeuralCollapseMetric
 
 __all__ = [
     "NORMS",
     "ClassMoments",
     "NeuralCollapse",
+    "NeuralCollapseMetric",
     "balanced_accuracy",
     "dispersity",
     "dispersity_of",
     "neural_collapse",
+    "neural_collapse_of",
 ]
 
 

@@ -1,35 +1,89 @@
-"""Labelled rows, checked, and the moments of their classes: from chunks, or from rows at hand."""
+"""The moments of classes: from chunks, from all ranks, or from rows at hand."""
 
+import importlib
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 
-from cocoloss._checks import as_array, as_float_array, check_weights
+from cocoloss._checks import as_array
 from cocoloss.exceptions import CoCoError
+from cocoloss.metrics.ranks import Ranks
+from cocoloss.metrics.rows import LabelledRows, namespace, on_device, stays_on_device
+from cocoloss.threads import threads_for
 
 EPSILON = float(np.finfo(np.float64).eps)
 BLOCK_NUMBERS = 2**19  # float64 numbers of one block of rows: 4 MB, however many rows there are
 MIN_BLOCK_ROWS = 64
 
 
-class _Part(NamedTuple):
-    """Moments of some rows, never changed in place.
+@dataclass(frozen=True)
+class ClassMeans:
+    """Means of classes, never changed in place.
 
     A mean is the sum of two numbers, the second one what rounding took from the first: differences
     of means, on which merging and Sigma_B rest, then keep their digits however far the rows are
-    from zero, or the first row from the others.
+    from zero, or the first row from the others. Both are arrays, or tensors on one device.
     """
 
     classes: list[Any]  # in order of discovery
     counts: NDArray[np.int64]  # (C,)
     masses: NDArray[np.float64]  # (C,)
-    means: NDArray[np.float64]  # (C, q), rounded
-    rests: NDArray[np.float64]  # (C, q), what the rounding left
-    scatter: NDArray[np.float64]  # (q, q), N Sigma_W
+    means: Any  # (C, q), rounded
+    rests: Any  # (C, q), what the rounding left
+
+    @classmethod
+    def of(cls, rows: LabelledRows) -> Self:
+        """Add up rows in two looks: the second one at what the means of the first miss."""
+        n_classes = len(rows.classes)
+        counts = np.bincount(rows.codes, minlength=n_classes).astype(np.int64, copy=False)
+        masses = np.bincount(rows.codes, rows.weights, n_classes).astype(np.float64, copy=False)
+        origin = next(rows.blocks()).h[0]
+        sums, left = (on_device(np.zeros(rows.shape), origin) for _ in range(2))
+        for block in rows.blocks(check=True):
+            block.add_to_(sums, block.h - origin)
+        divisor = on_device(masses, sums)[:, None]
+        means = origin + sums / divisor
+        for block in rows.blocks():
+            block.add_to_(left, block.h - means[block.codes])
+        return cls(rows.classes, counts, masses, means, left / divisor)
+
+    @property
+    def relative(self) -> NDArray[np.float64]:
+        """The means as seen from one of them."""
+        relative: NDArray[np.float64] = as_array((self.means - self.means[0]) + self.rests)
+        return relative
+
+    @property
+    def centred(self) -> NDArray[np.float64]:
+        """The means as seen from that of all rows, mu_G."""
+        relative = self.relative
+        centred: NDArray[np.float64] = relative - self.masses @ relative / self.masses.sum()
+        return centred
+
+    @property
+    def order(self) -> list[int]:
+        """Where the sorted classes are."""
+        return sorted(range(len(self.classes)), key=self.classes.__getitem__)
+
+    @property
+    def in_order(self) -> "ClassMeans":
+        """The same, sorted by their labels."""
+        order = self.order
+        classes = [self.classes[row] for row in order]
+        counts, masses = self.counts[order], self.masses[order]
+        return ClassMeans(classes, counts, masses, self.means[order], self.rests[order])
+
+    def coincide(self, squares_within: float) -> bool:
+        """Say whether the means differ by no more than rounding, beside Tr(N Sigma_W)."""
+        # A mean of N rows carries an error of about sqrt(N) epsilon times their spread.
+        rounding = 64 * int(self.counts.sum()) * EPSILON**2
+        squares = np.sum(self.centred**2, axis=1)
+        total = (squares_within + self.masses @ squares) / self.masses.sum()
+        return bool(squares.mean() <= rounding * total)
 
 
 class ClassMoments:
@@ -67,7 +121,8 @@ class ClassMoments:
     """
 
     def __init__(self) -> None:
-        self._part: _Part | None = None  # before the first row
+        self._class_means: ClassMeans | None = None  # before the first row
+        self._scatter: Any = None  # (q, q), N Sigma_W
 
     def update(self, embeddings: Any, labels: Any, sample_weight: Any = None) -> Self:
         """Add a chunk of rows.
@@ -86,31 +141,25 @@ class ClassMoments:
         ClassMoments
             This accumulator; as it was before, if the chunk cannot be used.
         """
-        rows = as_embeddings(embeddings)  # (n, q)
-        labels = as_labels(labels, len(rows))
-        weights = check_weights(sample_weight, len(rows))
-        self._check_dimension(rows.shape[1])
-        present = weights > 0  # a class of weight zero has no mean, so such rows are left out
-        if not present.all():
-            rows, labels, weights = rows[present], labels[present], weights[present]
-        if not len(rows):
-            return self
-        classes, codes = encode_labels(labels)
-        # One non-zero per column: class sums in O(n q) without an (n, C) array.
-        membership = csc_array(
-            (weights, codes, np.arange(len(rows) + 1)), shape=(len(classes), len(rows))
-        )
-        masses = np.bincount(codes, weights=weights).astype(np.float64, copy=False)
-        deviations = rows - rows[0]  # (n, q); a new array, which spares the caller's
-        means = rows[0] + (membership @ deviations) / masses[:, None]  # (C, q)
-        of_class = means[codes]  # (n, q)
-        np.subtract(rows, of_class, out=deviations)
-        rests = (membership @ deviations) / masses[:, None]
-        deviations -= np.take(rests, codes, axis=0, out=of_class, mode="clip")  # clip: in place
-        deviations *= np.sqrt(weights)[:, None]
-        scatter = deviations.T @ deviations
-        counts = np.bincount(codes).astype(np.int64, copy=False)
-        self._absorb(_Part(classes, counts, masses, means, rests, scatter))
+        return self.add(LabelledRows.read(embeddings, labels, sample_weight))
+
+    def add(self, rows: LabelledRows) -> Self:
+        """Add rows that are checked already."""
+        q = rows.values.shape[1]
+        self._check_dimension(q)
+        if len(rows):
+            means = ClassMeans.of(rows)
+            scatter = None
+            few = q // 2  # a product of fewer rows is all overhead
+            with threads_for(rows.step(few) * q**2):
+                for block in rows.blocks(few):
+                    d = block.h - means.means[block.codes]
+                    d -= means.rests[block.codes]
+                    if rows.weights is not None:
+                        d *= namespace(d).sqrt(block.weights)[:, None]
+                    own = d.T @ d
+                    scatter = own if scatter is None else scatter + own
+                self._absorb(means, scatter)
         return self
 
     def merge(self, other: "ClassMoments") -> Self:
@@ -120,14 +169,91 @@ class ClassMoments:
                 f"only another ClassMoments can be merged, not {type(other).__name__}; give rows "
                 f"and their labels to update"
             )
-        part = other._part  # noqa: SLF001 - one of our own kind
-        if part is not None:
-            self._check_dimension(part.means.shape[1])
-            self._absorb(part)
+        means = other._class_means  # noqa: SLF001 - one of our own kind
+        if means is not None:
+            self._check_dimension(means.means.shape[1])
+            self._absorb(means, other._scatter)  # noqa: SLF001
         return self
 
+    def to(self, device: Any) -> Self:
+        """Keep what was seen on another device of torch; "cpu" is numpy's memory.
+
+        Without it moments are where the first chunk was. Devices without float64 count as "cpu".
+        """
+        if self._class_means is not None:
+            torch = importlib.import_module("torch")
+            means, rests, scatter = (
+                torch.as_tensor(x).to(device)
+                if stays_on_device(torch.empty(0, device=device))
+                else as_array(x)
+                for x in (self._class_means.means, self._class_means.rests, self._scatter)
+            )
+            self._class_means = replace(self._class_means, means=means, rests=rests)
+            self._scatter = scatter
+        return self
+
+    def reduce_over_ranks(self, process_group: Any = "world") -> "ClassMoments":
+        """Return the moments of all ranks of ``torch.distributed``, the same on each of them.
+
+        Every rank of the group must call it, also one without rows. Besides their labels ranks
+        exchange C (2q + 2) + q^2 numbers, however many rows and ranks there are.
+
+        Parameters
+        ----------
+        process_group : torch.distributed.ProcessGroup or "world"
+            Whose ranks.
+
+        Returns
+        -------
+        ClassMoments
+            A new one; this one stays as it is.
+        """
+        ranks = Ranks.of(process_group)
+        own = self._class_means
+        q = None if own is None else own.means.shape[1]
+        heard = ranks.gather(None if own is None else (own.classes, as_array(own.means[0])))
+        found = [(classes, origin) for classes, origin in filter(None, heard)]
+        joined = ClassMoments()
+        if not found:
+            return joined
+        dimensions = sorted({len(origin) for _, origin in found})
+        if len(dimensions) > 1:
+            raise CoCoError(
+                f"ranks have embeddings of dimensions {dimensions}; moments of one embedding are "
+                f"needed on all of them"
+            )
+        q, origin = dimensions[0], found[0][1]
+        place: dict[Any, int] = {}
+        for classes, _ in found:
+            for label in classes:
+                place.setdefault(label, len(place))
+        check_sortable(list(place))
+        # Local moments in the rows of all classes, and as seen from a point that ranks share.
+        counts, masses = np.zeros((2, len(place)))
+        away, scatter = np.zeros((len(place), q)), np.zeros((q, q))
+        if own is not None:
+            mine = [place[label] for label in own.classes]
+            counts[mine], masses[mine] = own.counts, own.masses
+            away[mine] = as_array((own.means - on_device(origin, own.means)) + own.rests)
+            scatter = as_array(self._scatter)
+        table = ranks.sum(np.column_stack([counts, masses, masses[:, None] * away]))
+        divisor = table[:, 1:2]
+        common = table[:, 2:] / divisor
+        away -= common
+        away[masses == 0] = 0
+        left = ranks.sum(masses[:, None] * away) / divisor  # what rounding took from the means
+        away -= left
+        away *= np.sqrt(masses)[:, None]
+        rests = _rounding_of_sum(origin, common) + left
+        joined._class_means = ClassMeans(
+            list(place), table[:, 0].astype(np.int64), table[:, 1], origin + common, rests
+        )
+        joined._scatter = ranks.sum(scatter + away.T @ away)
+        return joined
+
     def __repr__(self) -> str:
-        n_classes, embedding_dim = (0, 0) if self._part is None else self._part.means.shape
+        seen = self._class_means
+        n_classes, embedding_dim = (0, 0) if seen is None else seen.means.shape
         return (
             f"ClassMoments(n_samples={self.n_samples}, n_classes={n_classes}, "
             f"embedding_dim={embedding_dim})"
@@ -136,12 +262,12 @@ class ClassMoments:
     @property
     def n_samples(self) -> int:
         """Number of rows seen so far; a row of weight zero counts as not seen."""
-        return 0 if self._part is None else int(self._part.counts.sum())
+        return 0 if self._class_means is None else int(self._class_means.counts.sum())
 
     @property
     def classes(self) -> NDArray[Any]:
         """Sorted labels, of shape (C,); every other result has its rows in this order."""
-        labels = sorted(self._seen.classes)
+        labels = sorted(self.class_means.classes)
         if isinstance(labels[0], bool | int | float | str):
             return np.asarray(labels)
         return np.fromiter(labels, dtype=object, count=len(labels))  # a tuple is one label
@@ -149,127 +275,131 @@ class ClassMoments:
     @property
     def counts(self) -> NDArray[np.int64]:
         """Rows per class, of shape (C,)."""
-        return self._seen.counts[self._order]
+        return self.class_means.counts[self.class_means.order]
 
     @property
     def masses(self) -> NDArray[np.float64]:
         """Summed weights per class, m_c, of shape (C,); numbers of rows without weights."""
-        return self._seen.masses[self._order]
+        return self.class_means.masses[self.class_means.order]
 
     @property
     def means(self) -> NDArray[np.float64]:
         """Class means, mu_c, of shape (C, q)."""
-        means: NDArray[np.float64] = (self._seen.means + self._seen.rests)[self._order]
+        seen = self.class_means
+        means: NDArray[np.float64] = as_array(seen.means + seen.rests)[seen.order]
         return means
 
     @property
     def global_mean(self) -> NDArray[np.float64]:
         """Mean of all rows, mu_G, of shape (q,)."""
-        masses, relative = self._seen.masses, self._relative_means()
-        mean: NDArray[np.float64] = self._seen.means[0] + masses @ relative / masses.sum()
+        seen = self.class_means
+        mean: NDArray[np.float64] = (
+            as_array(seen.means[0]) + seen.masses @ seen.relative / seen.masses.sum()
+        )
         return mean
 
     @property
     def within(self) -> NDArray[np.float64]:
         """Within-class covariance Sigma_W, of shape (q, q)."""
-        within: NDArray[np.float64] = self._seen.scatter / self._seen.masses.sum()
+        masses = self.class_means.masses
+        within: NDArray[np.float64] = as_array(self._scatter) / masses.sum()
         return within
 
     @property
     def between(self) -> NDArray[np.float64]:
         """Between-class covariance Sigma_B, of shape (q, q)."""
-        centred = self._centred_means()
+        centred = self.class_means.centred
         return (centred.T @ centred) / len(centred)
 
     @property
     def total(self) -> NDArray[np.float64]:
         """Covariance of all rows around their mean, Sigma_T, of shape (q, q)."""
-        centred = self._centred_means()
-        masses = self._seen.masses
+        centred, masses = self.class_means.centred, self.class_means.masses
         centred *= np.sqrt(masses / masses.sum())[:, None]
         return self.within + centred.T @ centred
 
     @property
     def means_coincide(self) -> bool:
         """Whether the class means differ by no more than rounding."""
-        # A mean of N rows carries an error of about sqrt(N) epsilon times their spread.
-        rounding = 64 * self.n_samples * EPSILON**2
-        return bool(np.trace(self.between) <= rounding * np.trace(self.total))
+        seen = self.class_means
+        return seen.coincide(float(np.trace(as_array(self._scatter))))
 
     @property
-    def _seen(self) -> _Part:
-        if self._part is None:
+    def class_means(self) -> ClassMeans:
+        """The means in the order of discovery, in full; refused before the first row."""
+        if self._class_means is None:
             raise CoCoError("no rows seen yet; call update with embeddings and labels first")
-        return self._part
+        return self._class_means
 
-    @property
-    def _order(self) -> list[int]:
-        """Where the sorted classes are stored."""
-        labels = self._seen.classes
-        return sorted(range(len(labels)), key=labels.__getitem__)
-
-    def _absorb(self, part: _Part) -> None:
+    def _absorb(self, other: ClassMeans, scatter: Any) -> None:
         """Add moments of other rows.
 
         Two parts of one class, a and b, join as Chan, Golub and LeVeque (1983) have it:
         mu = mu_a + (m_b / m) delta and S = S_a + S_b + (m_a m_b / m) delta delta^T,
         with delta = mu_b - mu_a. Both terms of S are non-negative: nothing cancels.
         """
-        if self._part is None:
-            self._part = part
+        own = self._class_means
+        if own is None:
+            self._class_means, self._scatter = other, scatter
             return
-        classes, *own, scatter = self._part
-        place = {label: row for row, label in enumerate(classes)}
-        new = [label for label in part.classes if label not in place]
+        place = {label: row for row, label in enumerate(own.classes)}
+        new = [label for label in other.classes if label not in place]
         if new:
-            try:
-                sorted([*classes, *new])
-            except TypeError as error:
-                raise CoCoError(
-                    f"the new class {new[0]!r} cannot be sorted among the earlier ones, such as "
-                    f"{classes[0]!r}; give labels of one kind in every chunk"
-                ) from error
+            check_sortable(own.classes, new)
         place.update(zip(new, count(len(place)), strict=False))
-        rows = [place[label] for label in part.classes]
+        rows = np.asarray([place[label] for label in other.classes])
+        theirs, their_rests, scatter = (
+            on_device(x, own.means) for x in (other.means, other.rests, scatter)
+        )
         counts, masses, means, rests = (  # copies, with a row of zeros for each new class
-            np.concatenate([array, np.zeros((len(new), *array.shape[1:]), dtype=array.dtype)])
-            for array in own
+            namespace(old).concatenate([old, namespace(old).zeros_like(coming[: len(new)])])
+            for old, coming in [
+                (own.counts, other.counts),
+                (own.masses, other.masses),
+                (own.means, theirs),
+                (own.rests, their_rests),
+            ]
         )
         before = masses[rows]
-        after = before + part.masses
-        share = part.masses / after
-        delta = (part.means - means[rows]) + (part.rests - rests[rows])  # (c, q)
-        is_new = (before == 0)[:, None]
-        step = rests[rows] + delta * share[:, None]
-        rests[rows] = np.where(is_new, part.rests, _rounding_of_sum(means[rows], step))
-        means[rows] = np.where(is_new, part.means, means[rows] + step)
+        after = before + other.masses
+        share = other.masses / after
         masses[rows] = after
-        counts[rows] += part.counts
-        delta *= np.sqrt(before * share)[:, None]
-        scatter = scatter + part.scatter + delta.T @ delta
-        self._part = _Part(list(place), counts, masses, means, rests, scatter)
-
-    def _relative_means(self) -> NDArray[np.float64]:
-        """Return the class means as seen from one of them, in the order of discovery."""
-        means = self._seen.means
-        relative: NDArray[np.float64] = (means - means[0]) + self._seen.rests
-        return relative
-
-    def _centred_means(self) -> NDArray[np.float64]:
-        """Return the class means as seen from the mean of all rows, in the order of discovery."""
-        masses, relative = self._seen.masses, self._relative_means()
-        centred: NDArray[np.float64] = relative - masses @ relative / masses.sum()
-        return centred
+        counts[rows] += other.counts
+        xp = namespace(means)
+        rows, is_new, parts, factor = (
+            on_device(x, means)
+            for x in (rows, before[:, None] == 0, share[:, None], np.sqrt(before * share)[:, None])
+        )
+        delta = (theirs - means[rows]) + (their_rests - rests[rows])  # (c, q)
+        step = rests[rows] + delta * parts
+        rests[rows] = xp.where(is_new, their_rests, _rounding_of_sum(means[rows], step))
+        means[rows] = xp.where(is_new, theirs, means[rows] + step)
+        delta *= factor
+        self._scatter = self._scatter + scatter + delta.T @ delta
+        self._class_means = ClassMeans(list(place), counts, masses, means, rests)
 
     def _check_dimension(self, embedding_dim: int) -> None:
-        if self._part is not None and self._part.means.shape[1] != embedding_dim:
+        seen = self._class_means
+        if seen is not None and seen.means.shape[1] != embedding_dim:
             raise CoCoError(
                 f"embeddings of dimension {embedding_dim} cannot join those of dimension "
-                f"{self._part.means.shape[1]} seen before; use one ClassMoments per embedding"
+                f"{seen.means.shape[1]} seen before; use one ClassMoments per embedding"
             )
 
 
-def _rounding_of_sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def check_sortable(classes: list[Any], new: list[Any] | None = None) -> None:
+    """Refuse labels of several kinds, whose order nobody knows."""
+    try:
+        sorted([*classes, *(new or [])])
+    except TypeError as error:
+        odd = new[0] if new else next(x for x in classes if type(x) is not type(classes[0]))
+        raise CoCoError(
+            f"the new class {odd!r} cannot be sorted among the earlier ones, such as "
+            f"{classes[0]!r}; give labels of one kind in every chunk"
+        ) from error
+
+
+def _rounding_of_sum(a: Any, b: Any) -> Any:
     """Return a + b less what float64 makes of it, exactly (Knuth's two-sum)."""
     total = a + b
     of_b = total - a
@@ -351,75 +481,3 @@ def class_scatter(
             "that diverged"
         )
     return ClassScatter(masses, means, scatter)
-
-
-def as_embeddings(embeddings: Any) -> NDArray[np.float64]:
-    """Return embeddings as a finite float64 array of shape (n, q)."""
-    rows = as_float_array(embeddings, "embeddings")
-    if rows.ndim != 2 or rows.shape[1] == 0:
-        raise CoCoError(
-            f"embeddings must be a matrix of shape (n_samples, embedding_dim), "
-            f"but has shape {rows.shape}; reshape it to one row per sample"
-        )
-    check_finite(rows, "embeddings")
-    return rows
-
-
-def check_finite(values: NDArray[np.float64], name: str) -> None:
-    """Refuse NaN and infinity, and say where the first one is."""
-    finite = np.isfinite(values)
-    if not finite.all():
-        first = int(np.argwhere(~finite)[0, 0])
-        raise CoCoError(
-            f"{name} must be finite, but row {first} holds NaN or infinity; "
-            f"drop such rows, or look for a training run that diverged"
-        )
-
-
-def at_unit_scale(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return numbers over a power of two, the largest about one: their squares fit into float64.
-
-    A power of two changes no digit, so that whatever does not depend on scale stays as it is.
-    """
-    _, exponent = np.frexp(np.abs(rows).max(initial=0))
-    scaled: NDArray[np.float64] = np.ldexp(rows, -exponent)
-    return scaled
-
-
-def as_labels(labels: Any, n_rows: int) -> NDArray[Any]:
-    """Return labels of any kind as a vector with one entry per row."""
-    try:
-        vector: NDArray[Any] = np.asarray(as_array(labels))
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise CoCoError(f"labels must be a vector that numpy can read: {error}") from error
-    if vector.ndim != 1:
-        raise CoCoError(
-            f"labels must be a vector with one class per row, but has shape {vector.shape}; "
-            f"flatten it, or take the argmax of one-hot rows"
-        )
-    if len(vector) != n_rows:
-        raise CoCoError(f"{len(vector)} labels came with {n_rows} embeddings; give one label each")
-    return vector
-
-
-def encode_labels(labels: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
-    """Return the sorted classes among the labels, and the position of every label in them."""
-    try:
-        classes, codes = np.unique(labels, return_inverse=True)
-    except TypeError as error:
-        raise CoCoError(
-            f"labels must be of one kind that can be sorted, such as all integers or all strings; "
-            f"convert them first ({error})"
-        ) from error
-    found = classes.tolist()
-    missing = classes.dtype.kind in "mM" and np.isnat(classes).any()  # in the list it is None
-    if missing or any(_is_missing(label) for label in found):
-        raise CoCoError("labels hold NaN, NaT or None; drop the rows that have no class")
-    return found, codes
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)  # noqa: PLR0124 - NaN differs from itself
-    except TypeError:  # pandas' NA is neither true nor false
-        return True

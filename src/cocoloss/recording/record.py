@@ -22,6 +22,8 @@ from cocoloss.columns.column_kinds import ColumnKind
 from cocoloss.columns.encoder import FloatEncoder, TableEncoder
 from cocoloss.json_text import json_value
 from cocoloss.kernels.search import Setting
+from cocoloss.recording.decisions import DecisionRecord, WorstRows
+from cocoloss.recording.why import Why
 
 DIGITS = 6  # significant ones in to_dict
 LARGE = ("embeddings", "class_means", "labels", "predicted", "is_test")  # not in to_dict
@@ -75,7 +77,7 @@ class Outcome:
     accuracy: float
     log_loss: float  # NaN without probabilities
     reliability: Reliability | None  # None without probabilities
-    reliability_at_prior: Reliability | None
+    reliability_at_shares: Reliability | None
     levels_off: float = math.nan  # of levels, as the next: mean distance of predicted and true rank
     kappa: float = math.nan  # Cohen's, with quadratic weights
 
@@ -153,9 +155,9 @@ class RunRecord:
         On the embedded training rows.
     prior : array of shape (C,)
         Class prior under which classes and probabilities are predicted.
-    reliability, reliability_at_prior : Reliability or None
-        On test rows as they come, and weighted until their class shares are the prior; None
-        without probabilities.
+    reliability, reliability_at_shares : Reliability or None
+        Of test rows: of probabilities as they are answered, and brought from the prior to the
+        class shares of the training rows; None without probabilities.
     levels_off, kappa : float
         Of levels, on all test rows: how many levels predictions are off on average, and Cohen's
         kappa with quadratic weights; NaN for classes without an order.
@@ -171,6 +173,12 @@ class RunRecord:
         On all training rows, by fits of the kernels without them; None if there were none.
     ridge_path : RidgePathRecord or None
         Of kernels.
+    why : Why or None
+        What columns add to predictions of test rows; None if heads only vote.
+    decisions : DecisionRecord or None
+        Thresholds and costs; None without probabilities.
+    worst : WorstRows or None
+        Test rows whose class had the least probability; None without probabilities.
     """
 
     model: str
@@ -210,7 +218,7 @@ class RunRecord:
     log_loss: float
     prior: NDArray[np.float64]
     reliability: Reliability | None
-    reliability_at_prior: Reliability | None
+    reliability_at_shares: Reliability | None
     levels_off: float = math.nan
     kappa: float = math.nan
     column_gaps: dict[str, int] = field(default_factory=dict)
@@ -220,6 +228,9 @@ class RunRecord:
     importances: dict[str, float] = field(default_factory=dict)
     left_out: Outcome | None = None
     ridge_path: RidgePathRecord | None = None
+    why: Why | None = None
+    decisions: DecisionRecord | None = None
+    worst: WorstRows | None = None
 
     @property
     def n_snapshots(self) -> int:
@@ -291,8 +302,8 @@ class NumbersRecord:
     Attributes
     ----------
     model, data_name, arguments, changed, versions, column_kinds, column_notes, dropped_columns
-        As in :class:`RunRecord`; so are the numbers of rows, columns and kernels, gaps and
-        importances.
+        As in :class:`RunRecord`; so are the numbers of rows, columns and kernels, gaps,
+        importances, and why.
     test : NumberOutcome
         Of rows that were kept apart.
     left_out : NumberOutcome
@@ -313,6 +324,8 @@ class NumbersRecord:
         Whether kernels were found by some of the rows, ``n_rows``.
     chosen, tried, metrics
         Kernels, as in :class:`RidgePathRecord`.
+    worst : WorstRows or None
+        Test rows that predictions are farthest from.
     """
 
     model: str
@@ -347,6 +360,8 @@ class NumbersRecord:
     column_gaps: dict[str, int] = field(default_factory=dict)
     n_left_out: int = 0
     importances: dict[str, float] = field(default_factory=dict)
+    why: Why | None = None
+    worst: WorstRows | None = None
 
     member, n_networks = "kernel", 0
 
@@ -407,6 +422,8 @@ def _note(encoder: TableEncoder, name: str) -> str:
     if one_hot is not None:
         few = " and the rarer ones together" if one_hot.has_infrequent else ""
         return f"{len(one_hot.categories)} values{few}" if one_hot.categories else "only its gaps"
+    if name in encoder.texts:
+        return "by parts of its words"
     return how_written(encoder.columns[name])
 
 

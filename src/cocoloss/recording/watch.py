@@ -29,7 +29,9 @@ from cocoloss.fitting.fit_kernels import finish_kernels, solve_kernels
 from cocoloss.fitting.jobs import Job, Trained, train_jobs
 from cocoloss.fitting.model import Ensemble, FittedModel, as_inputs
 from cocoloss.fitting.targets import encode_targets
+from cocoloss.heads.decisions import cost_matrix
 from cocoloss.metrics import balanced_accuracy
+from cocoloss.recording.decisions import WORST, decision_record, worst_rows
 from cocoloss.recording.measure import (
     Snapshot,
     SnapshotMeasure,
@@ -47,6 +49,7 @@ from cocoloss.recording.record import (
     columns_of,
     versions,
 )
+from cocoloss.recording.why import Why, index_of, why_of_classes
 
 if TYPE_CHECKING:
     from cocoloss.training import Callback, Epoch
@@ -67,6 +70,7 @@ def record_fit(
     data_name: str = "",
     class_names: Sequence[str] | None = None,
     n_left_out: int = 0,
+    costs: Any = None,
 ) -> RunRecord:
     """Fit a classifier on a part of the rows, watch it learn, and test it on the other rows.
 
@@ -102,6 +106,8 @@ def record_fit(
         What to call the classes, in the order of ``np.unique(y)``, or of levels.
     n_left_out : int, default=0
         Rows without a class that the data had besides, for the record.
+    costs : dict, DataFrame or array of shape (C, C), optional
+        What mistakes cost, as for ``predict`` of the classifier.
 
     Returns
     -------
@@ -142,6 +148,7 @@ def record_fit(
         raise CoCoError(
             f"class_names has {len(names)} names, but y has {len(classes)} classes; give one each"
         )
+    paid = None if costs is None else cost_matrix(costs, classes)
     generator = as_generator(random_state)
     draw = partial(stratified_sample, most=max_points, generator=generator)
     train, test = split_test(labels, test_size, generator)
@@ -160,7 +167,8 @@ def record_fit(
             train_counts=np.bincount(labels[train], minlength=len(classes)),
             test_counts=np.bincount(labels[test], minlength=len(classes)),
             **seen,
-            **_results(estimator, rows, len(seen["labels"])),
+            **_results(estimator, rows, len(seen["labels"]), names, paid),
+            why=_why(estimator, rows, names),
         )
 
 
@@ -320,25 +328,72 @@ def _of_model(model: FittedModel, n_classes: int) -> dict[str, Any]:
 # What a fitted estimator says of rows, and of itself.
 
 
-def _results(estimator: Any, rows: _Rows, n_shown: int) -> dict[str, Any]:
+def _results(
+    estimator: Any,
+    rows: _Rows,
+    n_shown: int,
+    names: tuple[str, ...],
+    costs: NDArray[np.float64] | None,
+) -> dict[str, Any]:
     """Return the other parts of a record; of n rows that are shown the last are test rows."""
     labels, train, test = rows.labels, rows.train, rows.test
     with threadpool_limits(1, user_api="blas"):
-        predicted, tested = _test(estimator, rows.take(test), labels[test])
+        table = rows.take(test)
+        proba = estimator.predict_proba(table) if hasattr(estimator, "predict_proba") else None
+        predicted, tested = _test(estimator, table, labels[test], proba)
         learnt = rows.draw(labels, train)
         recalled = _positions(estimator, estimator.predict(rows.take(learnt)))
     left_out = None
     if hasattr(estimator, "loo_proba_"):
         left_out = _outcome(labels[train], estimator.loo_proba_, estimator)
     unknown = np.full(n_shown - len(rows.shown), -1)
+    described = about(estimator, rows.X)
     return {
-        **about(estimator, rows.X),
+        **described,
+        **_decisions(estimator, rows, proba, names, costs, described["importances"]),
         "predicted": np.concatenate([unknown, predicted[np.searchsorted(test, rows.shown)]]),
         "is_test": np.arange(n_shown) >= len(unknown),
         "train_balanced_accuracy": balanced_accuracy(labels[learnt], recalled),
         "prior": estimator.class_prior_,
         "left_out": left_out,
         **vars(tested),
+    }
+
+
+def _why(estimator: Any, rows: _Rows, names: Sequence[str]) -> Why | None:
+    """Return why test rows get the predictions that they get."""
+    trained = index_of(rows.X)[rows.train]
+    with threadpool_limits(1, user_api="blas"):
+        labels = rows.labels[rows.shown]
+        return why_of_classes(estimator.model_, rows.take(rows.shown), labels, names, trained)
+
+
+def _decisions(
+    estimator: Any,
+    rows: _Rows,
+    proba: NDArray[np.float64] | None,
+    names: tuple[str, ...],
+    costs: NDArray[np.float64] | None,
+    importances: dict[str, float],
+) -> dict[str, Any]:
+    """Return what a record says of thresholds, costs and the worst rows, given probabilities."""
+    if proba is None:
+        return {}
+    labels, test = rows.labels[rows.test], rows.take(rows.test)
+    learnt = rows.labels[rows.train]
+    judged = {"test rows": (labels, proba)}
+    if hasattr(estimator, "loo_proba_"):
+        judged["rows left out"] = learnt, estimator.loo_proba_
+    cheapest = None
+    if costs is not None:
+        cheapest = _positions(estimator, estimator.predict(test, costs=costs))
+    of_truth, predicted = proba[np.arange(len(labels)), labels], proba.argmax(axis=1)
+    order = np.argsort(of_truth, kind="stable")[:WORST]
+    told = [(names[labels[i]], names[predicted[i]], float(of_truth[i])) for i in order]
+    counts = np.bincount(learnt, minlength=len(names))
+    return {
+        "decisions": decision_record(judged, rows.classes, counts, costs, cheapest),
+        "worst": worst_rows(test, rows.test, order, told, importances),
     }
 
 
@@ -367,15 +422,16 @@ def _positions(estimator: Any, predicted: NDArray[Any]) -> NDArray[np.int64]:
     return np.asarray(pd.Index(estimator.classes_).get_indexer(pd.Index(predicted)))
 
 
-def _test(estimator: Any, X: Any, labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], Outcome]:
+def _test(
+    estimator: Any, X: Any, labels: NDArray[np.int64], probabilities: NDArray[np.float64] | None
+) -> tuple[NDArray[np.int64], Outcome]:
     """Return the predicted classes of the test rows, and how good they are."""
-    if hasattr(estimator, "predict_proba"):
-        probabilities = estimator.predict_proba(X)
+    if probabilities is not None:
         predicted = probabilities.argmax(axis=1)  # which is what predict does
         return predicted, _outcome(labels, probabilities, estimator)
     predicted = _positions(estimator, estimator.predict(X))
     certain = _outcome(labels, np.eye(len(estimator.classes_))[predicted], estimator)
-    unknown: dict[str, Any] = {"reliability": None, "reliability_at_prior": None}
+    unknown: dict[str, Any] = {"reliability": None, "reliability_at_shares": None}
     return predicted, replace(certain, log_loss=float("nan"), **unknown)
 
 
@@ -385,7 +441,8 @@ def _outcome(
     """Return how good probabilities are, and the classes that they say."""
     prior = estimator.class_prior_
     classes, predicted = np.arange(len(prior)), probabilities.argmax(axis=1)
-    share = np.bincount(labels, minlength=len(prior)) / len(labels)
+    masses = estimator.history_.class_masses
+    brought = probabilities * (masses / masses.sum() / prior)  # by Bayes' rule
     of_levels = {}
     if isinstance(estimator, CoCoOrdinalClassifier):
         of_levels["levels_off"] = float(np.abs(labels - predicted).mean())
@@ -397,9 +454,7 @@ def _outcome(
         accuracy=float(np.mean(labels == predicted)),
         log_loss=float(mean_log_loss(labels, probabilities, labels=classes)),
         reliability=reliability_curve(probabilities, labels),
-        reliability_at_prior=reliability_curve(
-            probabilities, labels, prior[labels] / share[labels]
-        ),
+        reliability_at_shares=reliability_curve(brought / brought.sum(1, keepdims=True), labels),
         **of_levels,
     )
 

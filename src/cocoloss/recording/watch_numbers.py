@@ -8,16 +8,18 @@ from numpy.typing import NDArray
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from sklearn.utils import _safe_indexing
 
-from cocoloss._checks import RandomState, as_generator, check_integer, check_share
+from cocoloss._checks import RandomState, amount, as_generator, check_integer, check_share
 from cocoloss.estimators.regressor import CoCoRegressor
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.fit import as_table, unchanged_on_failure
 from cocoloss.fitting.fit_numbers import fit_numbers
 from cocoloss.fitting.targets import read_numbers
 from cocoloss.kernels.numbers import SolvedNumbers
+from cocoloss.recording.decisions import WORST, WorstRows, worst_rows
 from cocoloss.recording.measure import ROUNDING, metrics_by_round
 from cocoloss.recording.record import Covered, NumberOutcome, NumbersRecord
 from cocoloss.recording.watch import about
+from cocoloss.recording.why import index_of, why_of_numbers
 
 ASKED = (0.5, 0.8, 0.9, 0.95)  # shares of the truth that intervals are to hold
 SHOWN = 0.9  # the one that is drawn
@@ -98,6 +100,9 @@ def record_numbers(
         found = fit_numbers(estimator, _safe_indexing(X, train), numbers[train])
         seconds = time.perf_counter() - started
         model = estimator.model_
+        X_test = _safe_indexing(X, test)
+        tested = _tested(estimator, X_test, numbers[test], numbers[train].mean())
+        widths, trained = tested["upper"] - tested["lower"], index_of(X)[train]
         return NumbersRecord(
             model=type(estimator).__name__,
             data_name=str(data_name),
@@ -111,8 +116,10 @@ def record_numbers(
             left_out=_outcome(numbers[train], estimator.loo_prediction_),
             power=float(model.readout.response.powers[0]),
             **_of_kernels(found, model, len(train)),
-            **_tested(estimator, _safe_indexing(X, test), numbers[test], numbers[train].mean()),
-            **about(estimator, X),
+            why=why_of_numbers(model, X_test, numbers[test], widths, trained),
+            **tested,
+            **(described := about(estimator, X)),
+            worst=_worst(X_test, test, numbers[test], tested["test"].predicted, described),
         )
 
 
@@ -151,6 +158,20 @@ def _tested(estimator: CoCoRegressor, X: Any, y: NDArray[Any], mean: float) -> d
         "guessing_mae": float(np.mean(np.abs(guessed))),
         "is_better": bool(gain.mean() > 2 * gain.std() / np.sqrt(len(gain))),
     }
+
+
+def _worst(
+    X: Any,
+    places: NDArray[np.int64],
+    y: NDArray[Any],
+    predicted: NDArray[Any],
+    described: dict[str, Any],
+) -> WorstRows:
+    """Return the rows that predictions are farthest from."""
+    off = y - predicted
+    order = np.argsort(-np.abs(off), kind="stable")[:WORST]
+    told = [(amount(y[i]), amount(predicted[i]), float(off[i])) for i in order]
+    return worst_rows(X, places, order, told, described["importances"])
 
 
 def _outcome(y: NDArray[Any], predicted: NDArray[Any]) -> NumberOutcome:

@@ -16,8 +16,8 @@ from cocoloss.benchmark.analysis import (
     printed_ranks,
     read_findings,
 )
-from cocoloss.benchmark.experiments import EXPERIMENTS, load_experiment
 from cocoloss.benchmark.store import Store
+from cocoloss.benchmark.tasks import EXPERIMENTS, load_experiment
 from cocoloss.exceptions import CoCoError
 from cocoloss.files import write_whole
 from cocoloss.json_text import as_json_text
@@ -46,6 +46,7 @@ def write_bench_report(
     names: tuple[str, ...] = (),
     missing: str = "drop_datasets",
     experiments: Iterable[Path] = (),
+    measure: str | None = None,
 ) -> list[Path]:
     """Write the report of a store, running or finished; return its files, the page last.
 
@@ -53,9 +54,11 @@ def write_bench_report(
     whole; other files are left alone. ``names`` chooses benchmarks, NAME or NAME@HASH; all if
     empty. ``missing`` is "drop_datasets" or "worst": what becomes of datasets that lack the result
     of a model. ``experiments`` are folders with modules that are not built in, and ``printed.py``.
+    ``measure`` is another one to rank by than that of the kind.
     """
     target = _check_folder(Path(folder))
-    chapters = read_chapters(read_findings(store, names), missing, tuple(experiments))
+    found = read_findings(store, names)
+    chapters = read_chapters(found, missing, tuple(experiments), measure)
     document = build_document(chapters)
     files: dict[str, bytes] = {}
     for picture in document.pictures():
@@ -80,7 +83,10 @@ class Chapter:
 
 
 def read_chapters(
-    findings: Sequence[Findings], missing: str = "drop_datasets", folders: Sequence[Path] = ()
+    findings: Sequence[Findings],
+    missing: str = "drop_datasets",
+    folders: Sequence[Path] = (),
+    measure: str | None = None,
 ) -> list[Chapter]:
     """Analyse benchmarks; the files of two of one name differ by their hash.
 
@@ -95,7 +101,7 @@ def read_chapters(
         if hasattr(module, "analyse"):
             analysis = module.analyse(each, missing)
         else:
-            analysis = analyse_accuracy(each, missing, printed_ranks(folders))
+            analysis = analyse_accuracy(each, missing, printed_ranks(folders), measure)
         prefix = f"{name}-{each.spec_hash[:6]}" if names.count(name) > 1 else name
         chapters.append(Chapter(each, module, analysis, prefix))
     return chapters

@@ -7,9 +7,8 @@ import numpy as np
 
 from cocoloss._checks import counted
 from cocoloss.benchmark.analysis import AccuracyAnalysis, Findings
-from cocoloss.benchmark.experiments import EXPERIMENTS
 from cocoloss.benchmark.spec import readable_time
-from cocoloss.benchmark.tasks import OPEN
+from cocoloss.benchmark.tasks import EXPERIMENTS, OPEN
 from cocoloss.report.bench_rankings import lead_blocks, mean_cell, ranking_blocks
 from cocoloss.report.document import (
     Block,
@@ -64,9 +63,11 @@ def about_blocks(findings: Findings, module: Any) -> list[Block]:
         ("Core time", readable_time(findings.core_seconds), f"{findings.n_tasks:,} tasks"),
     )
     usual = EXPERIMENTS.get(findings.kind, EXPERIMENTS["accuracy"])
-    blocks: list[Block] = [Text(getattr(module, "ABOUT", usual.about), "lead"), Cards(cards)]
-    if used := getattr(module, "USES_FOLDS", usual.uses_folds):
-        blocks.append(Text(_protocol(findings, folds, tuned="inner" in used)))
+    tuned = _is_tuned(findings)
+    about = f"{usual.about} {TUNED if tuned else USUAL}."
+    blocks: list[Block] = [Text(getattr(module, "ABOUT", about), "lead"), Cards(cards)]
+    if used := getattr(module, "USES_FOLDS", ("outer", "inner")):
+        blocks.append(Text(_protocol(findings, folds, tuned=tuned and "inner" in used)))
     deviations = tuple(findings.spec["deviations"])
     if deviations:
         blocks += [Text("Differs from the paper:"), Items(deviations)]
@@ -77,6 +78,24 @@ def about_blocks(findings: Findings, module: Any) -> list[Block]:
         tables = "1 unusable table was" if n == 1 else f"{n:,} unusable tables were"
         blocks.append(Text(f"{tables} left out; see “What is missing” below.", "warning"))
     return blocks
+
+
+USUAL = "with their usual settings, judged on outer folds"
+TUNED = "tuned on inner folds and judged on outer ones"
+
+
+def _is_tuned(findings: Findings) -> bool:
+    """Say whether anything is tuned: trials are asked for, and a model has some, or may have.
+
+    Models of kinds that are usually left as they are have trials where the spec names them; stores
+    of before that was possible say nothing of what is optimised.
+    """
+    spec, units = findings.spec, findings.units
+    asked = spec["tuning"]
+    may = units["n_trials"].sum() > 0 or (units["status"] == OPEN).any()
+    if not EXPERIMENTS.get(findings.kind, EXPERIMENTS["accuracy"]).tunes:
+        may = may and "optimise" in spec
+    return bool(may and (asked["trials_per_hyperparameter"] or asked.get("trials")))
 
 
 def _what_is_missing(missing: Any, n_units: int) -> str:
@@ -92,19 +111,37 @@ def _what_is_missing(missing: Any, n_units: int) -> str:
 
 def _protocol(findings: Findings, folds: Mapping[str, Any], *, tuned: bool) -> str:
     spec = findings.spec
-    said = f"{folds['outer']} outer folds"
+    said = _how_split(folds)
     if tuned:
         trials = spec["tuning"]["trials_per_hyperparameter"]
         which = "the first outer fold" if spec["tuning"]["mode"] == "first" else "every outer fold"
         how = (
             f"{trials} trials per hyperparameter on {folds['inner']} inner folds of {which}"
-            if trials
+            if trials and _is_tuned(findings)
             else "no tuning"
         )
-        said += f"; {how}; {spec['training']['epochs']:,} epochs"
+        by = f" by {spec['optimise']}" if spec.get("optimise") and trials else ""
+        said += f"; {how}{by}"
+        if any("max_iter" in one for found in findings.units["params"] for one in found or ()):
+            said += f"; {spec['training']['epochs']:,} epochs"  # of networks
     cap = spec["data"]["max_rows"]
     rows = f"; at most {cap:,} rows of a table" if cap else ""
     return f"Tables from {spec['data']['source']}; {said}{rows}; seed {folds['seed']}."
+
+
+def _how_split(folds: Mapping[str, Any]) -> str:
+    """Say how rows were split; stores of before there was a choice have none of the keys."""
+    repeats = folds.get("repeats", 1)
+    said = f"{folds['outer']} outer folds" + (f", {repeats} times" if repeats > 1 else "")
+    if folds.get("given"):
+        return f"outer folds as given by {folds['given']}"
+    if folds.get("group"):
+        return f"{said}, no {folds['group']} in two of them"
+    return (
+        f"{said}, each after what it was learnt from by {folds['time']}"
+        if folds.get("time")
+        else said
+    )
 
 
 def missing_blocks(findings: Findings) -> list[Block]:
@@ -222,6 +259,8 @@ def accuracy_blocks(_findings: Findings, analysis: AccuracyAnalysis, prefix: str
 
 
 def _title(analysis: AccuracyAnalysis) -> str:
+    if analysis.measure not in COLUMNS:  # by the name that its scorer has
+        return analysis.measure
     heading = COLUMNS[analysis.measure]
     return heading[0].upper() + heading[1:]
 
@@ -230,7 +269,8 @@ def measures_grid(analysis: AccuracyAnalysis) -> Grid:
     """Return the mean of each measure by model; the best stands out where they are comparable."""
     frame = analysis.measures
     whole = analysis.scores.notna() & ~analysis.partial
-    shown = [m for m in COLUMNS if m in frame.columns and frame[m].notna().any()]
+    names = dict.fromkeys([*COLUMNS, *analysis.asked])
+    shown = [m for m in names if m in frame.columns and frame[m].notna().any()]
     if analysis.measure == "relative_rmse":  # each table has its own unit: there is no mean of them
         shown = [m for m in shown if m != "mae"]
     columns = [[number_of(int(n)) for n in frame["n_datasets"]]]
@@ -239,21 +279,22 @@ def measures_grid(analysis: AccuracyAnalysis) -> Grid:
         on = whole.loc[:, frame[measure].notna()]
         # Means over different datasets cannot be compared, nor can times on different machines.
         if measure not in COSTS | NEITHER and on.eq(on.iloc[:, 0], axis=0).all(axis=None):
-            cells = stand_out(cells, higher_is_better=measure in HIGHER)
+            higher = measure in HIGHER or measure not in COLUMNS  # scorers are so
+            cells = stand_out(cells, higher_is_better=higher)
         columns.append(cells)
     rows = [(Cell(m), *cells) for m, *cells in zip(frame.index, *columns, strict=True)]
     caption = (
         "Each model over the datasets on which it has all folds. The best is bold, where all have "
         "the same datasets."
     )
-    if "fit_seconds" in shown and analysis.measure == "balanced_accuracy":
+    if "fit_seconds" in shown and "dispersity" in shown:
         caption += (
             " Networks train all folds at once, which takes less than one after the other; their "
             "seconds are a fold's share."
         )
     return Grid(
         "Means over folds, then datasets",
-        ("model", "datasets", *(COLUMNS[m] for m in shown)),
+        ("model", "datasets", *(COLUMNS.get(m, m) for m in shown)),
         tuple(rows),
         caption=caption,
         sortable=True,
@@ -270,7 +311,7 @@ def dataset_blocks(analysis: AccuracyAnalysis, prefix: str) -> list[Block]:
         (Cell(dataset), *_of_dataset(analysis, dataset)) for dataset in scores.index[:SHOWN_ROWS]
     )
     more = len(scores) - SHOWN_ROWS
-    mean = f"Mean {COLUMNS[analysis.measure]} over the outer folds"
+    mean = f"Mean {COLUMNS.get(analysis.measure, analysis.measure)} over the outer folds"
     caption = f"{mean}; the best of a dataset is bold."
     if analysis.partial.any(axis=None):
         caption += f" {PARTIAL} marks the mean of some folds: others are missing."

@@ -1,11 +1,13 @@
 """What every run page has, whatever was learnt: columns, kernels, importances, arguments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cocoloss._checks import counted
+from cocoloss._checks import amount, counted
 from cocoloss.kernels.search import Setting
 from cocoloss.recording import NumbersRecord, RunRecord
+from cocoloss.recording.why import WhyRow
+from cocoloss.report.document import significant, visible
 
 Record = RunRecord | NumbersRecord
 
@@ -102,3 +104,49 @@ def _grouped(kinds: Mapping[str, str]) -> dict[str, list[str]]:
     for column, kind in kinds.items():
         groups.setdefault(kind, []).append(column)
     return groups
+
+
+def why_of(record: Record) -> dict[str, Any] | None:
+    """Return what ``run_why.html`` writes of explanations, and ``why.js`` draws; None if none."""
+    why = record.why
+    if why is None:
+        return None
+    write = amount if why.scale == "number" else significant
+    ranked = [(name, size, write(size)) for name, size in why.sizes.items()]
+    rows = [_why_row(row, write) for row in why.rows]
+    return {
+        "of": why.scale if why.scale == "number" else f"{why.scale} of the predicted class",
+        "sizes": ranked[:IMPORTANT],
+        "n_more": len(ranked[IMPORTANT:]),
+        "largest": max(why.sizes.values(), default=0.0),
+        "n_rows": why.n_rows,
+        "note": why.note,
+        "rows": rows,
+    }
+
+
+def _why_row(row: WhyRow, write: Callable[[float], str]) -> dict[str, Any]:
+    """Return the sum of a row with its numbers as text."""
+
+    def signed(value: float) -> str:
+        return f"{'+' if value >= 0 else '-'}{write(abs(value))}"
+
+    parts = [(part.column, part.cell, part.added) for part in row.parts]
+    parts += [("all others", "", row.rest)] if row.rest else []
+    sums = [(column, cell, signed(added)) for column, cell, added in parts]
+    ends = [("made-up rows", "", write(row.base))], [("this row", "", write(row.value))]
+    drawn = {
+        "base": row.base,
+        "base_text": write(row.base),
+        "value_text": write(row.value),
+        "parts": [
+            {"column": visible(c), "cell": visible(cell), "added": added, "text": signed(added)}
+            for c, cell, added in parts
+        ],
+    }
+    return {**vars(row), "sums": [*ends[0], *sums, *ends[1]], "drawn": drawn}
+
+
+def drawn_why(why: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what the script gets of explanations."""
+    return {} if why is None else {"why": [row["drawn"] for row in why["rows"]]}

@@ -19,16 +19,24 @@ from cocoloss._checks import counted
 from cocoloss.files import write_whole
 from cocoloss.json_text import json_value
 from cocoloss.recording import NumbersRecord, RunRecord
-from cocoloss.recording.record import Outcome, rounded
+from cocoloss.recording.record import Outcome, Reliability, rounded
+from cocoloss.report.decisions_report import decisions_of, script_decisions
 from cocoloss.report.document import visible
 from cocoloss.report.markup import render
 from cocoloss.report.numbers_report import numbers_report
 from cocoloss.report.projection import Projection, project
-from cocoloss.report.run_parts import STYLES, arguments_of, columns_of, kernels_of
+from cocoloss.report.run_parts import (
+    STYLES,
+    arguments_of,
+    columns_of,
+    drawn_why,
+    kernels_of,
+    why_of,
+)
 
 SCRIPTS = (
     *("draw.js", "curves.js", "embedding.js", "reliability.js", "angles.js", "confusion.js"),
-    "run.js",
+    *("run.js", "why.js", "decisions.js"),
 )
 BY_HEART = 0.1  # a gap between training and test rows that deserves a word
 FEW_TEST_ROWS = 5  # of a class: fewer say little about it
@@ -93,12 +101,15 @@ def run_report(record: RunRecord) -> str:
             view = project(record)
     on = f" on {record.data_name}" if record.data_name else ""
     together, alone = _whose(record)
+    why = why_of(record)
+    calibration = _leading(record, record)
     return render(
         "run.html",
         title=f"{record.model}{on}",
         styles=STYLES,
         scripts=SCRIPTS,
-        data=script_data(record, view),
+        data=script_data(record, view) | drawn_why(why),
+        why=why,
         record=record,
         view=view,
         together=together and {"kind": "together", "text": together},
@@ -107,7 +118,7 @@ def run_report(record: RunRecord) -> str:
         rarest=_rarest_class(record),
         by_heart=record.train_balanced_accuracy - record.balanced_accuracy > BY_HEART,
         guessing_loss=-(record.test_counts @ np.log(record.prior)) / record.test_counts.sum(),
-        calibration_error=record.reliability.error if record.reliability else math.nan,
+        calibration_error=calibration.error if calibration else math.nan,
         at_kept={n: float(v[record.kept]) for n, v in record.measures.items()} if view else {},
         simplex=record.centred or _is_simplex(record.target),
         sphere_beyond=view and view.radius and view.radius * SPHERE_SEEN > view.extent,
@@ -115,6 +126,9 @@ def run_report(record: RunRecord) -> str:
         linear=np.isfinite(record.measures["nc3"]).any(),
         n_seen=int(record.is_test.sum()),
         judged=_judged_rows(record),
+        decided=decisions_of(record),
+        middle=_off_the_middle(record),
+        majority=record.test_counts[record.train_counts.argmax()] / record.n_test,
         **_kernels(record),
         classes=_classes(record),
         n_untested=int(np.sum(record.test_counts == 0)),
@@ -163,6 +177,15 @@ def _may_be_guessing(record: RunRecord) -> bool:
     return bool(record.balanced_accuracy - 2 * spread <= 1 / record.n_classes)
 
 
+def _off_the_middle(record: RunRecord) -> float:
+    """Return how many levels test rows are off the median of the training rows on average."""
+    below = np.cumsum(record.train_counts)
+    median = int(np.searchsorted(below, below[-1] / 2))
+    return float(
+        np.average(np.abs(np.arange(record.n_classes) - median), weights=record.test_counts)
+    )
+
+
 def _rarest_class(record: RunRecord) -> dict[str, str] | None:
     """Return the class with fewest test rows, if they are too few to say much."""
     tested = np.where(record.test_counts > 0, record.test_counts, record.n_test)
@@ -188,8 +211,9 @@ def _judged_rows(record: RunRecord) -> dict[str, dict[str, Any]]:
             "n": int(outcome.confusion.sum()),
             "confusion": _confusion(record, outcome.confusion),
             "mistakes": _mistakes(record, outcome.confusion),
-            "reliability": _reliability(outcome),
-            "at_prior": outcome.reliability_at_prior if prior_differs(record, outcome) else None,
+            "reliability": _reliability(_leading(record, outcome)),
+            "leading": _leading(record, outcome),
+            "as_answered": outcome.reliability if prior_differs(record, outcome) else None,
         }
         for rows, outcome in outcomes.items()
     }
@@ -221,9 +245,18 @@ def _mistakes(record: RunRecord, counts: NDArray[np.int64]) -> list[tuple[str, s
     ]
 
 
-def _reliability(outcome: RunRecord | Outcome) -> list[tuple[str, int, float, float]]:
+def _leading(record: RunRecord, outcome: RunRecord | Outcome) -> Reliability | None:
+    """Return the reliability curve of probabilities that are meant for class shares as they come.
+
+    Answers under another prior are not wrong where they differ from what happens to these rows.
+    """
+    if outcome.reliability is None or not prior_differs(record, outcome):
+        return outcome.reliability
+    return outcome.reliability_at_shares
+
+
+def _reliability(curve: Reliability | None) -> list[tuple[str, int, float, float]]:
     """Return the bins of the reliability curve that hold rows; none without probabilities."""
-    curve = outcome.reliability
     if curve is None:
         return []
     ranges = [f"{low:.0%} to {high:.0%}" for low, high in pairwise(curve.edges)]
@@ -281,13 +314,14 @@ def script_data(record: RunRecord, view: Projection | None) -> dict[str, Any]:
         "classes": [visible(name) for name in record.class_names],
         "judged": {
             rows: {
-                "reliability": judged["outcome"].reliability,
-                "at_prior": judged["at_prior"],
+                "reliability": judged["leading"],
+                "as_answered": judged["as_answered"],
                 "confusion": _confusion_cells(record, judged["outcome"].confusion),
             }
             for rows, judged in _judged_rows(record).items()
         },
     }
+    data |= script_decisions(record)
     known: dict[str, Any] = json_value(data, number=rounded)
     return known if view is None else known | _script_film(record, view)
 

@@ -15,7 +15,16 @@ from cocoloss.tables.sources import (
     load_source,
     suite_entries,
 )
-from cocoloss.tables.splits import Fold, cap_rows, named_seed, stratified_folds
+from cocoloss.tables.splits import (
+    Fold,
+    cap_rows,
+    forward_folds,
+    given_folds,
+    grouped_folds,
+    named_seed,
+    stratified_folds,
+    times_of,
+)
 from cocoloss.tables.table import TASKS, Table, guess_task, make_table, split_target
 from cocoloss.tables.table_file import (
     TableFile,
@@ -40,6 +49,9 @@ __all__ = [
     "TableFile",
     "cap_rows",
     "check_tables",
+    "forward_folds",
+    "given_folds",
+    "grouped_folds",
     "guess_task",
     "iter_columns",
     "iter_tables",
@@ -51,5 +63,6 @@ __all__ = [
     "split_target",
     "stratified_folds",
     "suite_entries",
+    "times_of",
     "write_table",
 ]

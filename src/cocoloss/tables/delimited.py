@@ -169,7 +169,8 @@ class DelimitedFile:
                 yield name, [cell for cell in cells if cell not in self.missing]
 
     def _open(self) -> TextSource:
-        return TextSource(self.path, self.encoding, returns=self.dialect.returns)
+        dialect = self.dialect
+        return TextSource(self.path, self.encoding, returns=dialect.returns, titles=dialect.titles)
 
     def _options(self) -> dict[str, Any]:
         """Return the arguments of ``pandas.read_csv``."""

@@ -11,9 +11,10 @@ import gzip
 import io
 import os
 import re
+import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from pathlib import Path
@@ -26,10 +27,12 @@ from cocoloss.number_text import COMMA, has_decimal, split_unit
 DELIMITED = "delimited"
 PARQUET = "parquet"
 ARFF = "arff"
+EXCEL = "excel"
 SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), DELIMITED),
     **dict.fromkeys((".parquet", ".pq"), PARQUET),
     ".arff": ARFF,
+    **dict.fromkeys((".xlsx", ".xlsm"), EXCEL),
 }
 
 BLOCK = 1 << 18
@@ -74,16 +77,20 @@ class TextSource:
     r"""A file as a stream of UTF-8 without a byte order mark, its line ends as they are.
 
     A first line ``sep=;``, which names the separator for Excel, is given as an empty one. With
-    ``returns``, lines end in ``\r`` alone, as on old Macs, and are given with ``\n``. pandas' C
+    ``returns``, lines end in ``\r`` alone, as on old Macs, and are given with ``\n``. The first
+    ``titles`` lines are given as empty ones. pandas' C
     parser takes bytes for UTF-8 as they are, which spares it decoding and encoding.
 
     Without a name or a mark the encoding is UTF-8, or Windows-1252 if the first byte beyond ASCII
     does not begin a UTF-8 character. The two agree on ASCII, so the choice can wait for that byte.
     """
 
-    def __init__(self, path: Path, encoding: str | None = None, *, returns: bool = False) -> None:
+    def __init__(
+        self, path: Path, encoding: str | None = None, *, returns: bool = False, titles: int = 0
+    ) -> None:
         self.path = path
         self._returns = returns
+        self._titles = titles  # lines before the header, which are given as empty ones, too
         self._position = 0
         self._is_start = True
         self._rest = b""  # of a character that goes on in the next block
@@ -184,7 +191,13 @@ class TextSource:
         if self._is_start and text:
             self._is_start = False
             text = EXCEL_HINT.sub(rb"\1", text, count=1)  # the line stays, for the numbers of lines
-        return text.replace(b"\r", b"\n") if self._returns else text
+        text = text.replace(b"\r", b"\n") if self._returns else text
+        blank = b""
+        while self._titles and text:  # the lines stay, for their numbers
+            _, end, text = text.partition(b"\n")
+            blank += end
+            self._titles -= len(end)
+        return blank + text
 
     def _recode(self, data: bytes, *, final: bool) -> bytes:
         if self._decode is not None:
@@ -248,6 +261,7 @@ class Dialect:
     may_have_commas: bool  # whether a cell may hold a comma
     sample: list[list[str]] = field(repr=False, compare=False)  # the first rows below the header
     sample_is_complete: bool  # whether these are all rows of the file
+    titles: int = 0  # lines before the header that are no rows
 
 
 def read_sample(source: TextSource) -> Sample:
@@ -276,7 +290,17 @@ def find_dialect(
     rows = _sample_rows(sample, separator, skip_spaces=skip_spaces)
     if not rows:
         raise CoCoError(f"{path} has no complete row in its first {len(sample.text)} characters")
-    has_header = _check_header(path, header, rows[0].cells)
+    n_titles = 0
+    if header == "auto" and separator != WHITESPACE:
+        n_titles = n_title_rows([row.cells for row in rows[:ENOUGH_ROWS]], str.strip)
+    titles, rows = rows[:n_titles], rows[n_titles:]
+    has_header = check_header(path, header, rows[0].cells)
+    if titles:
+        warnings.warn(
+            f"{Path(str(path)).name}: passed over {counted(n_titles, 'row')} above the header, "
+            f"{titles[0].cells[0].strip()!r}; the names are in line {rows[0].line}",
+            stacklevel=4,
+        )
     first = enumerate(rows[0].cells, start=1)
     names = [(has_header and cell.strip()) or f"column_{j}" for j, cell in first]
     check_distinct(path, names)
@@ -293,7 +317,25 @@ def find_dialect(
         may_have_commas=separator != "," or '"' in sample.text,
         sample=body,
         sample_is_complete=sample.is_complete,
+        titles=titles[-1].line if titles else 0,
     )
+
+
+def n_title_rows(rows: Sequence[Sequence[Any]], is_filled: Callable[[Any], Any]) -> int:
+    """Return how many rows stand above the header: those with a filled cell where most have more.
+
+    Only where a full row follows, and most rows fill two cells at least; a title fills one cell,
+    or less than half as many as is usual in a row that ends there.
+    """
+    filled = [sum(bool(is_filled(cell)) for cell in row) for row in rows]
+    usual = sorted(filled)[len(filled) // 2] if filled else 0
+    for n, (row, count) in enumerate(zip(rows, filled, strict=True)):
+        if 2 * count > usual:
+            return n if usual > 1 else 0
+        is_title = count == 0 or (count == 1 and bool(is_filled(row[0]))) or 2 * len(row) < usual
+        if not is_title:
+            return 0
+    return 0
 
 
 def iter_rows(lines: Iterable[str], separator: str, *, skip_spaces: bool = False) -> Iterator[Row]:
@@ -415,7 +457,8 @@ def _spaces_follow(rows: list[Row]) -> bool:
     return bool(inner) and all(cell.startswith(" ") for cell in inner)
 
 
-def _check_header(path: object, header: bool | str, first: list[str]) -> bool:
+def check_header(path: object, header: bool | str, first: list[str]) -> bool:
+    """Return whether the first row holds names, or say that it looks as if it does not."""
     if isinstance(header, bool):
         return header
     if header != "auto":

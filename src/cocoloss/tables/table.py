@@ -29,6 +29,7 @@ from cocoloss.number_text import AUTO, COMMA, without_point
 
 FINGERPRINT_VERSION = "cocoloss table 1"
 TASKS = ("classes", "levels", "numbers")  # what a target can be
+FEW_ROWS = 5  # of which nobody can tell classes from names
 MANY_CLASSES = 20  # fewer numbers than this are classes, whatever they look like
 FEWEST_NUMBERS = 10  # rows of which more than half differ: numbers, though they are few
 
@@ -256,7 +257,7 @@ def split_target(
         raise CoCoError(f"there is no column {target!r}{guess}")
     if frame.shape[1] == 1:
         raise CoCoError(f"there is no column beside {target!r} to learn from")
-    y = _values(frame[target])
+    y, given = _values(frame[target]), frame[target].dtype
     what = task.removesuffix("es" if task == "classes" else "s")
     if task == "numbers":
         y = _as_numbers(y, decimal)
@@ -276,7 +277,9 @@ def split_target(
         numbers = plain_numbers(y) if verbatim else y
         if whole:
             _check_classes(numbers, target)
-        y = _as_labels(y) if task == "classes" else _as_levels(numbers, levels, frame[target].dtype)
+        # Where rows without a class are kept, a class -1 would be such a row.
+        ordered = numbers if whole and missing != "keep" else y
+        y = _as_labels(y, ordered) if task == "classes" else _as_levels(numbers, levels, given)
     X = frame.drop(columns=target)
     if missing == "keep" and n_gaps:
         y = y.astype(object).reindex(frame.index)
@@ -285,8 +288,13 @@ def split_target(
     return X.reset_index(drop=True), y.reset_index(drop=True)
 
 
-def _as_labels(y: Any) -> Any:
-    """Return classes; numbers with fractions are classes by their text."""
+def _as_labels(y: Any, numbers: Any) -> Any:
+    """Return classes; numbers with fractions are classes by their text.
+
+    Text is the whole numbers that it is, in their order, where these are written to the letter.
+    """
+    if types.is_integer_dtype(numbers.dtype) and (numbers.map(str) == y.map(str)).all():
+        return numbers
     return y.map(str) if types.is_float_dtype(y.dtype) else y
 
 
@@ -423,6 +431,11 @@ def _check_classes(y: Any, target: str) -> None:
         raise CoCoError(
             f"column {target!r} holds one class only, {str(y.iloc[0])!r}, in all {len(y)} rows; "
             f"a classifier needs at least two"
+        )
+    if n_classes == len(y) and n_classes <= FEW_ROWS:
+        raise CoCoError(
+            f"column {target!r} has a different value in each of its {len(y)} rows; a class is "
+            f"learnt from two rows or more"
         )
     if n_classes == len(y):
         raise CoCoError(

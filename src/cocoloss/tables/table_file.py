@@ -16,6 +16,7 @@ from cocoloss.tables.delimited import DelimitedFile, check_columns, write_delimi
 from cocoloss.tables.dialect import (
     ARFF,
     DELIMITED,
+    EXCEL,
     PARQUET,
     SUFFIXES,
     TextSource,
@@ -37,7 +38,7 @@ RELATION = re.compile(rb"@relation\b", re.IGNORECASE)
 # How files begin that people take for tables, and what to do with them.
 NOT_TABLES = {
     rb"\xd0\xcf\x11\xe0": "an old Excel or Office file; open it there and save it as CSV",
-    rb"PK\x03\x04.*(xl/|\[Content_Types\])": "an Excel file; open it there and save it as CSV",
+    rb"PK\x03\x04.*(xl/|\[Content_Types\])": "an Office file; save it as .xlsx or as CSV",
     rb"PK\x03\x04": "a zip archive; unpack it first",
     rb"BZh|\xfd7zXZ\0|\x28\xb5\x2f\xfd": "packed by bzip2, xz or zstd; unpack it first",
     rb"ARROW1": "a Feather (Arrow) file; save it as Parquet or CSV",
@@ -121,14 +122,15 @@ def open_table(
     text: Collection[str] = (),
     missing: Collection[str] | None = None,
     labels: Collection[str] = (),
+    sheet: str | int | None = None,
 ) -> TableFile:
     r"""Find out what a table file is and how it is written, from its beginning.
 
     Parameters
     ----------
     path : path
-        CSV, TSV, Parquet or ARFF, packed by gzip or not. The format follows from the content first
-        and from the suffix second.
+        CSV, TSV, Parquet, ARFF or Excel's .xlsx, packed by gzip or not. The format follows from the
+        content first and from the suffix second.
     separator : str, optional
         Between cells: one character, "tab", or "space" for white space of any length. By default
         whichever of comma, semicolon, tab, bar and white space gives even rows.
@@ -136,9 +138,9 @@ def open_table(
         Of a text file. By default UTF-8, with or without a byte order mark, UTF-16 with one, and
         else Windows-1252, which reads latin-1 too.
     header : "auto" or bool
-        Whether the first row of a delimited file holds the names. "auto" takes them for names
-        and refuses a first row that looks like data. Without a header, columns are called
-        ``column_1``, ``column_2`` and so on.
+        Whether the first row of a delimited file holds the names. "auto" takes them for names,
+        passes over titles above them with a warning, and refuses a first row that looks like data.
+        Without a header, columns are called ``column_1``, ``column_2`` and so on.
     decimal : {".", ","}, optional
         Decimal mark of a delimited file. By default a comma only where a whole column is of
         numbers so written, and no column is of numbers with a decimal point. Among decimal commas,
@@ -151,12 +153,15 @@ def open_table(
     labels : collection of str
         Columns of a delimited file whose cells are names, to the letter: text, as in ``text``, in
         which only empty cells are gaps, and what ``missing`` names. Typed formats keep their types.
+    sheet : str or int, optional
+        Of a workbook: its name, or its number from 1. By default the first that is not hidden and
+        has more than a row of several cells; a warning names the others.
 
     Raises
     ------
     CoCoError
         If there is no such file or no table in it: a header without rows, columns of the same
-        name, a workbook, a web page.
+        name, a web page.
 
     Examples
     --------
@@ -177,8 +182,25 @@ def open_table(
     text = tuple(check_columns(path, text, text))
     with TextSource(path, encoding) as source:
         found = find_format(source, encoding)
-        if found not in {PARQUET, ARFF}:
+        if found == DELIMITED:
             sample = read_sample(source)
+    if sheet is not None and found != EXCEL:
+        raise CoCoError(f"sheet={sheet!r} (--sheet): {path} is no workbook, and has no sheets")
+    gaps = MISSING if missing is None else tuple(missing)
+    label_gaps = ("",) if missing is None else gaps
+    if found == EXCEL:
+        from cocoloss.tables.excel import open_excel  # noqa: PLC0415 - text does without
+
+        return open_excel(
+            path,
+            text,
+            write_table,
+            sheet=sheet,
+            header=header,
+            missing=gaps,
+            labels=labels,
+            label_gaps=label_gaps,
+        )
     if found in {PARQUET, ARFF}:
         from cocoloss.tables import parquet_and_arff as typed  # noqa: PLC0415 - text does without
 
@@ -190,16 +212,16 @@ def open_table(
         path,
         encoding,
         dialect,
-        MISSING if missing is None else tuple(missing),
+        gaps,
         text,
         decimal,
         tuple(name for name in labels if name in dialect.names),
-        ("",) if missing is None else tuple(missing),
+        label_gaps,
     )
 
 
 def read_table(path: str | os.PathLike[str], **options: Any) -> Any:
-    r"""Read a table from a CSV, TSV, Parquet or ARFF file, packed by gzip or not.
+    r"""Read a table from a CSV, TSV, Parquet, ARFF or Excel file, packed by gzip or not.
 
     Parameters
     ----------
@@ -364,8 +386,8 @@ def check_is_file(path: str | os.PathLike[str]) -> Path:
     raise CoCoError(f"there is no file {path}{guess}")
 
 
-def find_format(source: TextSource, encoding: str | None = None) -> str:
-    """Say whether a file is delimited text, Parquet or ARFF; if it is none, the error says what.
+def find_format(source: TextSource, encoding: str | None = None) -> str:  # noqa: C901 - a list
+    """Say whether a file is delimited text, Parquet, ARFF or Excel, or what it is instead.
 
     The first bytes decide, and the suffix where they are silent.
     """
@@ -376,6 +398,11 @@ def find_format(source: TextSource, encoding: str | None = None) -> str:
         if source.gzipped:
             raise CoCoError(f"{path} is Parquet inside gzip; unpack it first, Parquet packs itself")
         return PARQUET
+    if head.startswith(b"PK\x03\x04"):
+        from cocoloss.tables.excel import is_workbook  # noqa: PLC0415 - text does without
+
+        if is_workbook(path):
+            return EXCEL
     for start, what in NOT_TABLES.items():
         if re.match(start, head, re.DOTALL):
             raise CoCoError(f"{path} is not a table but {what}")
@@ -390,6 +417,7 @@ def find_format(source: TextSource, encoding: str | None = None) -> str:
     lines = map(bytes.strip, head.splitlines())
     first = next((line for line in lines if line and not line.startswith(b"%")), b"")
     found = ARFF if RELATION.match(first) else SUFFIXES.get(suffix_of(path)[0], DELIMITED)
-    if found == PARQUET:
-        raise CoCoError(f"{path} has the name of a Parquet file, but is none; fetch it again")
+    if found in {PARQUET, EXCEL}:
+        name = "a Parquet" if found == PARQUET else "an Excel"
+        raise CoCoError(f"{path} has the name of {name} file, but is none; fetch it again")
     return found

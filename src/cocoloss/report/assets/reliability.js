@@ -56,9 +56,9 @@ const Reliability = (() => {
     }
   };
 
-  const make = (host, rows, { reliability: asTheyCome, at_prior: atPrior }) => {
-    const curves = [{ name: `${rows} as they come`, k: 0, ...asTheyCome }];
-    if (atPrior) curves.push({ name: "weighted to the prior", k: 1, dash: "5 4", ...atPrior });
+  const make = (host, rows, { reliability: leading, as_answered: asAnswered }) => {
+    const curves = [{ name: "at the shares of the classes", k: 0, ...leading }];
+    if (asAnswered) curves.push({ name: "as the model answers", k: 1, dash: "5 4", ...asAnswered });
     if (curves.length > 1) {
       const keys = curves.map((c) => html("li", {}, Draw.lineSwatch(colour(c.k), c.dash), c.name));
       host.append(html("ul", { class: "keys" }, keys));
@@ -72,7 +72,7 @@ const Reliability = (() => {
       const label = "Share of right predictions by predicted probability";
       const root = chart(width, TOP + side + BARS + 58, label);
       drawFrame(root, x, y);
-      drawCounts(root, asTheyCome, x, y(0) + BARS + 10);
+      drawCounts(root, leading, x, y(0) + BARS + 10);
       for (const curve of curves) drawCurve(root, curve, rows, x, y);
       return root;
     });

@@ -1,0 +1,440 @@
+"""What models said of the rows that they were tested on: measured by name, kept, measured again.
+
+A measure sees predictions and never a model. So one that somebody thinks of later is taken of the
+predictions that were kept, and is the number that the run itself would have recorded.
+"""
+
+import inspect
+import json
+import os
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import metrics
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+from cocoloss.benchmark.evaluation import log_loss
+from cocoloss.benchmark.spec import what_there_is
+from cocoloss.benchmark.store import Store, chosen_variants
+from cocoloss.benchmark.tasks import OK, digest_of, load_place
+from cocoloss.exceptions import CoCoError
+from cocoloss.files import write_whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORM = 1  # of the files
+PROBABILITY, DECISION = "p", "d"  # what scores are; begins the names of their columns
+LONGEST = 60  # letters of a name within that of a file
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a model said of the test rows of a fold."""
+
+    fold: int
+    rows: NDArray[np.intp]  # (n,), positions in the table
+    y: NDArray[Any]  # (n,), numbers; of classes and levels their numbers from 0
+    predicted: NDArray[Any]  # (n,), likewise
+    classes: tuple[str, ...] = ()  # the names of the classes, or of the levels
+    scores: NDArray[np.float64] | None = None  # (n, C), larger for a class that is more probable
+    scores_are: str = ""  # PROBABILITY or DECISION, if there are any
+    task: str = "classes"  # or "levels", "numbers"
+
+
+def predictions_of(
+    model: Any,
+    X: Any,
+    y: NDArray[Any],
+    *,
+    fold: int,
+    rows: NDArray[np.intp],
+    task: str,
+    classes: NDArray[Any],
+) -> Predictions:
+    """Ask a fitted model about rows; ``classes`` are all of the table, sorted; none of numbers."""
+    predicted = np.asarray(model.predict(X))
+    if task == "numbers":
+        return Predictions(fold, rows, y, predicted, task=task)
+    known = tuple(str(each) for each in classes.tolist())
+    if task == "classes":  # levels have their ranks already, a rounded number may be beyond them
+        y, predicted = (np.searchsorted(classes, each).astype(np.int64) for each in (y, predicted))
+    return Predictions(fold, rows, y, predicted, known, *class_scores(model, X, classes), task)
+
+
+def class_scores(
+    model: Any, X: Any, classes: NDArray[Any]
+) -> tuple[NDArray[np.float64] | None, str]:
+    """Return a column for each class, and what they are; none if a model only names classes.
+
+    A class that the model has not seen is impossible, or below all others.
+    """
+    for name, what in (("predict_proba", PROBABILITY), ("decision_function", DECISION)):
+        if hasattr(model, name):
+            found = np.asarray(getattr(model, name)(X), dtype=np.float64)
+            found = np.stack([-found, found], axis=1) if found.ndim == 1 else found
+            unseen = 0.0 if what == PROBABILITY else found.min(initial=0.0) - 1
+            scores = np.full((len(found), len(classes)), unseen)
+            scores[:, np.searchsorted(classes, model.classes_)] = found
+            return scores, what
+    return None, ""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number that says how good predictions are."""
+
+    name: str
+    of: Callable[[Predictions], float]
+    higher_is_better: bool = True
+
+    def take(self, said: Predictions) -> float | None:
+        """Return the number; None if it needs probabilities, and the model gives none.
+
+        NaN where it does not exist, such as the area under a curve where all rows have one class.
+        """
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of classes that a fold has no row of
+                value = self.of(said)
+            return float(value)
+        except CoCoError:
+            raise
+        except Exception as error:
+            if isinstance(error, AttributeError) and said.scores_are != PROBABILITY:
+                return None  # in scikit-learn's own words: it has no predict_proba
+            if said.classes and len(np.unique(said.y)) < len(said.classes):
+                return float("nan")
+            raise CoCoError(
+                f"the measure {self.name!r} failed: {type(error).__name__}: {error}"
+            ) from error
+
+
+def _area(said: Predictions) -> float:
+    """Return the area under the ROC curve; of several classes the mean of each against the rest."""
+    if said.scores is None:
+        raise AttributeError("no probabilities")
+    if not said.classes:
+        raise CoCoError("the area under a ROC curve is one of classes; numbers have none")
+    of_class = range(1, 2) if len(said.classes) == 2 else range(len(said.classes))
+    areas = [
+        metrics.roc_auc_score(said.y == c, said.scores[:, c])
+        for c in of_class
+        if 0 < np.sum(said.y == c) < len(said.y)
+    ]
+    return float(np.mean(areas)) if areas else float("nan")
+
+
+def _f1(said: Predictions) -> float:
+    """Return the F1 of the second of two classes; of several classes the mean of all."""
+    average = "binary" if len(said.classes) == 2 else "macro"
+    return float(metrics.f1_score(said.y, said.predicted, average=average, zero_division=0))
+
+
+def _log_loss(said: Predictions) -> float:
+    if said.scores is None or said.scores_are != PROBABILITY:
+        raise AttributeError("no probabilities")
+    return log_loss(said.y, said.scores, np.arange(len(said.classes)))
+
+
+def _kappa(said: Predictions) -> float:
+    every = np.arange(max(said.y.max(), said.predicted.max()) + 1)
+    weights = {"labels": every, "weights": "quadratic"}
+    return float(metrics.cohen_kappa_score(said.y, said.predicted, **weights))
+
+
+BUILT_IN = {
+    measure.name: measure
+    for measure in (
+        Measure("auc", _area),
+        Measure("roc_auc", _area),  # scikit-learn's has no say where there are several classes
+        Measure("f1", _f1),  # likewise
+        Measure("log_loss", _log_loss, higher_is_better=False),
+        Measure("rmse", lambda s: metrics.root_mean_squared_error(s.y, s.predicted), False),
+        Measure("mae", lambda s: metrics.mean_absolute_error(s.y, s.predicted), False),
+        Measure("kappa", _kappa),
+    )
+}
+
+
+class _Said(BaseEstimator):
+    """A model that answers with what was said; rows are their places in it."""
+
+    def __init__(self, said: Predictions) -> None:
+        self.said = said
+
+    def predict(self, X: NDArray[np.intp]) -> Any:
+        return self.said.predicted[X[:, 0]]
+
+
+class _SaidNumbers(RegressorMixin, _Said):
+    pass
+
+
+class _SaidClasses(ClassifierMixin, _Said):
+    def __init__(self, said: Predictions) -> None:
+        super().__init__(said)
+        self.classes_ = np.arange(len(said.classes))
+        scores: Any = said.scores
+
+        # Scikit-learn looks at what there is, and at what that is called.
+        def predict_proba(X: NDArray[np.intp]) -> Any:
+            return scores[X[:, 0]]
+
+        def decision_function(X: NDArray[np.intp]) -> Any:
+            return (scores[:, 1] if scores.shape[1] == 2 else scores)[X[:, 0]]
+
+        if said.scores_are == PROBABILITY:
+            self.predict_proba = predict_proba
+        elif said.scores_are == DECISION:
+            self.decision_function = decision_function
+
+
+def _scored(scorer: Callable[..., Any], said: Predictions) -> float:
+    """Call what is called with a model, rows and the truth."""
+    model = (_SaidClasses if said.classes else _SaidNumbers)(said)
+    return float(scorer(model, np.arange(len(said.y))[:, None], said.y))
+
+
+@cache  # asked for in every task
+def find_measure(name: str) -> Measure:
+    """Return a measure: one of ours, a scorer of scikit-learn, or "package.module:function".
+
+    A function of one's own is called as a scorer is, with model, rows and truth, if it needs three
+    arguments, and as a metric is, with truth and predictions, if it needs two. Larger is better
+    unless it has the attribute ``greater_is_better = False``.
+    """
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    if ":" in name:
+        return _own_measure(name)
+    known = metrics.get_scorer_names()
+    if name not in known:
+        raise CoCoError(
+            f"there is no measure {name!r}{what_there_is(name, [*BUILT_IN, *known])} (one of your "
+            f"own is given as package.module:function)"
+        )
+    return Measure(name, partial(_scored, metrics.get_scorer(name)))
+
+
+def _own_measure(place: str) -> Measure:
+    function = load_place(f"measure {place!r}", place)
+    if not callable(function):
+        raise CoCoError(f"measure {place!r} must be a function, not {type(function).__name__}")
+    higher = bool(getattr(function, "greater_is_better", True))
+    if hasattr(function, "_score_func"):  # what make_scorer makes
+        return Measure(place, partial(_scored, function))
+    needed = [
+        each
+        for each in inspect.signature(function).parameters.values()
+        if each.default is each.empty and each.kind in (0, 1)  # by position
+    ]
+    if len(needed) == 3:
+        return Measure(place, partial(_scored, function), higher)
+    if len(needed) == 2:
+        return Measure(place, lambda said: function(said.y, said.predicted), higher)
+    raise CoCoError(
+        f"measure {place!r} needs {len(needed)} arguments; a metric takes two, truth and "
+        f"predictions, and a scorer three: model, rows and truth"
+    )
+
+
+def check_measures(names: Sequence[str], task: str) -> None:
+    """Refuse what is no measure, or none of such targets, before anything is run."""
+    y = np.array([0, 1, 0, 1])
+    scores = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.4, 0.6]])
+    said = Predictions(0, np.arange(4), y, y, ("a", "b"), scores, PROBABILITY, task)
+    if task == "numbers":
+        y = np.array([1.0, 2.0, 4.0, 5.0])
+        said = Predictions(0, np.arange(4), y, y[::-1] + 0.5, task=task)
+    for name in names:
+        if find_measure(name).take(said) is None:
+            raise CoCoError(f"the measure {name!r} needs probabilities, which {task} have not")
+
+
+def measured(said: Predictions, names: Sequence[str]) -> dict[str, float]:
+    """Return measures by name, but for those that need more than the model said."""
+    found = {name: find_measure(name).take(said) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+# Files: one per task, in a folder beside the store.
+
+
+def predictions_folder(store: Store, given: str | os.PathLike[str] | None = None) -> Path:
+    """Return where predictions of a store are kept: NAME.predictions beside NAME.sqlite."""
+    if given is not None:
+        return Path(given)
+    if not store.database.is_file:
+        raise CoCoError(
+            f"{store.name} is no file that predictions could lie beside; say where by "
+            f"--predictions FOLDER"
+        )
+    return Path(store.name).with_suffix(".predictions")
+
+
+def open_folder(folder: Path) -> Path:
+    """Make a folder for predictions if it is not there; say what lacks to write to it."""
+    _load_pyarrow()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CoCoError(
+            f"cannot keep predictions in {folder}: {error.strerror or error}; choose another "
+            f"place by --predictions FOLDER"
+        ) from error
+    return folder
+
+
+def file_of(folder: Path, key: str) -> Path:
+    """Return the file of a task's predictions."""
+    _, dataset, model, *_ = key.split("/")
+    names = [re.sub(r"[^\w.-]+", "-", name)[:LONGEST] for name in (dataset, model)]
+    return folder / f"{'-'.join(names)}-{digest_of(key)[:16]}.parquet"
+
+
+def keep(folder: Path, key: str, said: Sequence[Predictions]) -> None:
+    """Write the predictions of a task, one row each, as a whole file or not at all."""
+    pa, pq = _load_pyarrow()
+    first = said[0]
+    columns: dict[str, Any] = {
+        "fold": np.repeat([each.fold for each in said], [len(each.rows) for each in said]),
+        "row": np.concatenate([each.rows for each in said]),
+    }
+    for name in ("y", "predicted"):
+        values = np.concatenate([getattr(each, name) for each in said])
+        if first.task == "classes":  # by their names, which fill little once they are numbered
+            names = np.array(first.classes, dtype=object)
+            values = pa.DictionaryArray.from_arrays(pa.array(values), pa.array(names))
+        columns[name] = values
+    if first.scores is not None:
+        scores = np.concatenate([each.scores for each in said if each.scores is not None])
+        for place, name in enumerate(first.classes):
+            columns[f"{first.scores_are}({name})"] = scores[:, place]
+    about = {"form": FORM, "key": key, "task": first.task, "classes": first.classes}
+    about["scores_are"] = first.scores_are
+    table = pa.table(columns).replace_schema_metadata({"cocoloss": json.dumps(about)})
+    with write_whole(file_of(folder, key)) as aside:
+        pq.write_table(table, aside, compression="zstd")
+
+
+def kept(folder: Path, key: str) -> list[Predictions] | None:
+    """Read the predictions of a task, a fold each; None if they were not kept."""
+    _, pq = _load_pyarrow()
+    path = file_of(folder, key)
+    if not path.exists():
+        return None
+    try:
+        table = pq.read_table(path)
+        about = json.loads(table.schema.metadata[b"cocoloss"])
+        if about["form"] != FORM:
+            raise CoCoError(f"{path} has the form {about['form']}, expected {FORM}; run it again")
+        return _folds_of(table, about)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = " ".join(str(error).split())
+        raise CoCoError(f"{path} is damaged: {reason}; remove it, and do without") from error
+
+
+def _folds_of(table: "pa.Table", about: Mapping[str, Any]) -> list[Predictions]:
+    classes = tuple(about["classes"])
+    values = {name: table[name].to_pandas().to_numpy() for name in ("fold", "row")}
+    code_of = {name: code for code, name in enumerate(classes)}
+    for name in ("y", "predicted"):
+        column = table[name].to_pylist() if about["task"] == "classes" else table[name].to_numpy()
+        is_named = about["task"] == "classes"
+        values[name] = np.array([code_of[each] for each in column]) if is_named else column
+    scores = None
+    if about["scores_are"]:
+        names = [f"{about['scores_are']}({name})" for name in classes]
+        scores = np.stack([table[name].to_numpy() for name in names], axis=1)
+    found = []
+    for fold in np.unique(values["fold"]):
+        inside = values["fold"] == fold
+        rows, y, predicted = (values[name][inside] for name in ("row", "y", "predicted"))
+        of_fold = None if scores is None else scores[inside]
+        answer = (int(fold), rows, y, predicted, classes, of_fold)
+        found.append(Predictions(*answer, about["scores_are"], about["task"]))
+    return found
+
+
+def _load_pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - optional
+        from pyarrow import parquet  # noqa: PLC0415
+    except ImportError as error:
+        raise CoCoError(
+            "predictions are kept as Parquet, which needs pyarrow; pip install 'cocoloss[parquet]'"
+        ) from error
+    return pa, parquet
+
+
+class Added(NamedTuple):
+    """What measuring kept predictions came to."""
+
+    tasks: int  # that have the measures now
+    folds: int
+    without: int  # finished tasks whose predictions were not kept
+    lacking: tuple[str, ...]  # models whose predictions some measure needs more of
+    means: Mapping[str, Mapping[str, float]]  # measure -> model -> mean over folds
+
+
+def add_measures(
+    store: Store, folder: Path, measures: Sequence[str], names: Sequence[str] = ()
+) -> Added:
+    """Take measures of all predictions that were kept, and write them into the store's rows.
+
+    Parameters
+    ----------
+    store : Store
+        Open for writing.
+    folder : path
+        Where the predictions are; see :func:`predictions_folder`.
+    measures : sequence of str
+        As in a spec.
+    names : sequence of str
+        Only benchmarks of these names, NAME or NAME@HASH; all if empty.
+    """
+    for name in measures:
+        find_measure(name)
+    changed: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
+    by_model: dict[str, dict[str, list[float]]] = {name: {} for name in measures}
+    folds = without = 0
+    lacking = set()
+    columns = ("key", "model", "status", "measures", "rows")
+    for spec_hash in chosen_variants(store.runs(), names, store.name):
+        for task in store.rows(spec_hash=spec_hash, tuning=False, columns=columns):
+            if task["status"] != OK:
+                continue
+            said = kept(folder, task["key"])
+            if said is None:
+                without += 1
+                continue
+            found = {each.fold: measured(each, measures) for each in said}
+            rows = [{**row, **found.get(row["fold"], {})} for row in task["rows"]]
+            for name in measures:
+                values = [of_fold[name] for of_fold in found.values() if name in of_fold]
+                if values:
+                    task["measures"][name] = float(np.mean(values))
+                    by_model[name].setdefault(task["model"], []).extend(values)
+                else:
+                    lacking.add(task["model"])
+            folds += len(found)
+            changed[task["key"]] = (dict(task["measures"]), rows)
+    if not changed:
+        raise CoCoError(
+            f"{folder} holds no predictions of what is in {store.name}; a spec with "
+            f"keep_predictions = true keeps those of tasks that run from then on"
+        )
+    store.amend(changed)
+    means = {
+        name: {model: float(np.nanmean(values)) for model, values in models.items()}
+        for name, models in by_model.items()
+    }
+    return Added(len(changed), folds, without, tuple(sorted(lacking)), means)
