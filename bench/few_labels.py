@@ -59,6 +59,7 @@ def networks(unlabelled: str) -> CoCoClassifier:
 WAYS: dict[str, Callable[[], Any]] = {
     "ignore": lambda: CoCoClassifier(unlabelled="ignore", random_state=0),
     "soft": lambda: CoCoClassifier(unlabelled="soft", random_state=0),
+    "kernels, soft": lambda: CoCoClassifier(solver="kernel", unlabelled="soft", random_state=0),
     "self-training": lambda: SelfTrainingClassifier(CoCoClassifier(random_state=0)),
     "label spreading": lambda: make_pipeline(TablePreprocessor(), LabelSpreading("knn")),
     "networks, ignore": lambda: networks("ignore"),

@@ -49,6 +49,7 @@ from cocoloss.threads import WORTH_A_THREAD, threads_for
 N_NETWORKS = 3
 ROWS_A_SECOND = 150_000  # that one network is trained on; to foresee how long it takes
 HELD_OUT, MOST_HELD_OUT = 0.15, 20_000  # rows that decide what networks weigh
+BESIDE = 1 / 3  # of the say, where labels are too few to decide it
 LEAST_SAY = 0.05  # weight below which networks stay out
 
 
@@ -77,6 +78,11 @@ def solve_kernels(
     check_arguments(estimator)
     pace = pace or Pace(estimator.time_limit, verbose=estimator.verbose)
     rows = read_rows(estimator, X, y, sample_weight, keep_preprocessor=False, ranks=True)
+    return solve_rows(estimator, rows, pace)
+
+
+def solve_rows(estimator: Any, rows: Rows, pace: Pace, q: int | None = None) -> Solved:
+    """Solve for kernels of rows that have been read; q is the dimension, if networks come later."""
     n, d = rows.inputs.shape
     pace.say(f"{n} rows of {len(rows.classes)} classes, {d} columns of numbers")
     seed, solver = new_seed(estimator), solver_of(estimator)
@@ -87,7 +93,7 @@ def solve_kernels(
         shape = int((1 - HELD_OUT) * n), d, len(rows.classes)
         design = make_design(estimator, shape, seed, holds_out=True)
     # Embeddings of kernels and networks have one dimension.
-    q = None if design is None else design.layer_sizes[-1]
+    q = q if design is None else design.layer_sizes[-1]
     points = target_points(estimator.similarity, len(rows.classes), q)
     # What two threads take where cores are busy nobody can foresee, so that no limit would be kept.
     threaded = n >= THREADED and pace.limit is None
@@ -107,8 +113,11 @@ def solve_kernels(
     return Solved(rows, found, design, seed, pace, means)
 
 
-def finish_kernels(solved: Solved) -> Fitted:
-    """Return the fitted model of kernels, after training networks if that was planned."""
+def finish_kernels(solved: Solved, networks: Fitted | None = None) -> Fitted:
+    """Return the fitted model of kernels, after training networks if that was planned.
+
+    Networks that were trained already count half as much as kernels, or less with more labels.
+    """
     rows, found, design, seed, pace = solved[:5]
     losses = [setting.loss for setting in found.recipe.members]
     history = History([losses], np.zeros(1, np.int64), seed, rows.masses)
@@ -124,14 +133,16 @@ def finish_kernels(solved: Solved) -> Fitted:
     honest = found.readout.predict_proba(found.honest)
     right = honest.argmax(axis=1) == rows.labels
     accuracy = float(np.average(right, weights=rows.weights))
-    loo = LeaveOneOut(_of_given_rows(rows, honest, model), accuracy)
     pace.say(f"of the rows, each left out, kernels are right about {accuracy:.1%}")
     left_out = Honest("left out", honest, rows.labels, rows.weights)
-    fitted = Fitted(model, history, rows.preprocessor, [found.readout], loo, left_out)
-    if design is not None:
+    fitted = Fitted(model, history, rows.preprocessor, [found.readout], honest=left_out)
+    if networks is not None:
+        beside = min(BESIDE, 2 * len(rows.classes) / len(rows.labels))
+        fitted = _pool(fitted, networks, 1 - beside, beside)
+    elif design is not None:
         fitted = _with_networks(fitted, rows, design, honest, pace)
     pace.end()
-    return fitted
+    return fitted._replace(loo=LeaveOneOut(_of_given_rows(rows, honest, fitted.model), accuracy))
 
 
 def _with_networks(
@@ -141,7 +152,7 @@ def _with_networks(
 
     All networks hold out the same rows, which kernels have left out, too.
     """
-    seed, model, n = fitted.history.seed, fitted.model, len(rows.inputs)
+    seed, n = fitted.history.seed, len(rows.inputs)
     fraction = min(HELD_OUT, MOST_HELD_OUT / n)
     generator = np.random.default_rng([seed, 1])
     train, held_out = split_held_out(rows.labels, rows.groups, fraction, generator)
@@ -171,23 +182,28 @@ def _with_networks(
     pace.say(f"log probabilities of kernels weigh {kernels:.2f}, of networks {of_networks:.2f}")
     if of_networks < LEAST_SAY:
         return fitted
-    machine, ensemble = model.networks, trained.networks
+    said = replace(networks.honest, kernels=honest[held_out])  # all hold out the same rows
+    return _pool(fitted, networks, kernels, of_networks)._replace(honest=said)
+
+
+def _pool(fitted: Fitted, networks: Fitted, of_kernels: float, of_networks: float) -> Fitted:
+    """Return one model of kernels and networks, whose log probabilities are added up so weighed."""
+    machine, ensemble = fitted.model.networks, networks.model.networks
     assert isinstance(machine, KernelMachine)
     assert isinstance(ensemble, Ensemble)  # no module of the user's own: see check_arguments
-    pooled = replace(
-        model,
+    K = len(networks.heads)
+    model = replace(
+        fitted.model,
         networks=Together(machine, ensemble),
-        heads=(*model.heads, *heads),
-        pool=np.r_[kernels, np.full(N_NETWORKS, of_networks / N_NETWORKS)],
+        heads=(*fitted.model.heads, *networks.model.heads),
+        pool=np.r_[of_kernels, np.full(K, of_networks / K)],
     )
     history = replace(
         fitted.history,
-        loss_curves=[*fitted.history.loss_curves, *trained.loss_curves],
-        best_epochs=np.r_[fitted.history.best_epochs, trained.best_epochs],
+        loss_curves=[*fitted.history.loss_curves, *networks.history.loss_curves],
+        best_epochs=np.r_[fitted.history.best_epochs, networks.history.best_epochs],
     )
-    said = replace(networks.honest, kernels=honest[held_out])  # all hold out the same rows
-    every = [*fitted.heads, *networks.heads]
-    return fitted._replace(model=pooled, history=history, heads=every, honest=said)
+    return fitted._replace(model=model, history=history, heads=[*fitted.heads, *networks.heads])
 
 
 def _of_given_rows(rows: Rows, proba: NDArray[np.float64], model: FittedModel) -> NDArray[Any]:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from cocoloss._checks import check_weights
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.fit import (
+    LEAST_SECONDS,
     Fitted,
     Rows,
     check_arguments,
@@ -28,11 +28,13 @@ from cocoloss.fitting.fit import (
     solver_of,
     split_members,
 )
-from cocoloss.fitting.fit_kernels import finish_kernels, solve_kernels
+from cocoloss.fitting.fit_kernels import finish_kernels, solve_rows
 from cocoloss.fitting.jobs import Trained, train_jobs
-from cocoloss.fitting.model import Ensemble, as_inputs
+from cocoloss.fitting.model import Ensemble
 from cocoloss.fitting.targets import class_weights, decision_prior
+from cocoloss.kernels.closed_form import SAMPLE
 from cocoloss.kernels.distil import distil
+from cocoloss.pace import Pace
 
 SWAPPED = 0.3  # of the cells that students see of rows without a label
 NO_LABEL = -1  # among whole numbers, as scikit-learn has it
@@ -66,56 +68,76 @@ def fit_soft(
     weights: NDArray[np.float64],
     known: NDArray[np.bool_],
 ) -> Fitted:
-    """Fit teachers to the labelled rows, and students to what they say of the others."""
+    """Fit teachers to the labelled rows, and students to what they say of the others.
+
+    What kernels and what networks find in a handful of labels differs enough that both together
+    know more; "auto" is both.
+    """
     check_arguments(estimator)
-    if solver_of(estimator) == "network":
-        return _fit_networks(estimator, X, y, weights, known)
-    solved = solve_kernels(estimator, X, y, np.where(known, weights, 0.0))
-    others = np.flatnonzero(~known & (weights > 0))
-    if solved.design is not None or not len(others):  # labels are many, or all there are
-        return finish_kernels(solved)
-    rows, found = solved.rows, solved.found
-    table = _safe_indexing(rows.table, others)
-    unlabelled = as_inputs(rows.preprocessor.transform(table), rows.preprocessor, table)
+    solver = solver_of(estimator)
+    by_networks = solver == "network"
+    pace = Pace(estimator.time_limit, verbose=estimator.verbose)
+    every = read_rows(estimator, X, y, weights, keep_preprocessor=False, ranks=not by_networks)
+    has_label = known[every.positions]
+    labelled = _labelled(estimator, every, has_label)
+    if by_networks:
+        return _soft_networks(estimator, every, labelled, has_label, new_seed(estimator), pace)
+    room = SAMPLE - len(labelled.labels)
+    if room <= 0 or has_label.all():  # labels are many, or all there are
+        return finish_kernels(solve_rows(estimator, labelled, pace))
+    q = None
+    if solver != "kernel":  # networks come later; their embeddings have the same dimension
+        shape = len(labelled.labels), every.inputs.shape[1], len(every.classes)
+        q = make_design(estimator, shape, 0, holds_out=True).layer_sizes[-1]
+    solved = solve_rows(estimator, labelled, pace, q)
+    others = np.random.default_rng([solved.seed, 6]).permutation(np.flatnonzero(~has_label))[:room]
     student = distil(
-        found,
-        rows.inputs,
-        rows.labels,
-        rows.weights,
-        rows.class_weights,
-        found.criterion.rows.points,
-        rows.prior,
-        unlabelled,
+        solved.found,
+        labelled.inputs,
+        labelled.labels,
+        labelled.weights,
+        labelled.class_weights,
+        solved.found.criterion.rows.points,
+        labelled.prior,
+        every.inputs[others],
         solved.seed,
-        solved.pace,
+        pace,
     )
-    return finish_kernels(solved._replace(found=student))
+    networks = None
+    if q is not None:
+        chosen = np.sort(np.r_[np.flatnonzero(has_label), others])
+        networks = _soft_networks(
+            estimator, _only(every, chosen), labelled, has_label[chosen], solved.seed, pace
+        )
+    return finish_kernels(solved._replace(found=student, design=None), networks)
 
 
-def _fit_networks(
+def _labelled(estimator: Any, every: Rows, has_label: NDArray[np.bool_]) -> Rows:
+    """Return the rows that have a label, which alone say how often classes occur."""
+    rows = _only(every, np.flatnonzero(has_label))
+    masses = np.bincount(rows.labels, rows.weights, len(rows.classes)).astype(np.float64)
+    return replace(
+        rows,
+        class_weights=class_weights(estimator.class_weight, rows.classes, masses),
+        prior=decision_prior(estimator.priors, estimator.class_weight, rows.classes, masses),
+        masses=masses,
+    )
+
+
+def _soft_networks(
     estimator: Any,
-    X: Any,
-    y: Any,
-    weights: NDArray[np.float64],
-    known: NDArray[np.bool_],
+    every: Rows,
+    labelled: Rows,
+    has_label: NDArray[np.bool_],
+    seed: int,
+    pace: Pace,
 ) -> Fitted:
     """Train members on the labelled rows, and as many on all of them.
 
     The students' classes are the teachers', weighed by how sure these are.
     """
-    every = read_rows(estimator, X, y, weights, keep_preprocessor=False)
-    has_label = known[every.positions]
-    labelled = _only(every, np.flatnonzero(has_label))
-    C = len(every.classes)
-    masses = np.bincount(labelled.labels, labelled.weights, C).astype(np.float64)
-    meant: dict[str, Any] = {
-        "class_weights": class_weights(estimator.class_weight, every.classes, masses),
-        "prior": decision_prior(estimator.priors, estimator.class_weight, every.classes, masses),
-        "masses": masses,
-    }
-    labelled, seed = replace(labelled, **meant), new_seed(estimator)
-    K = estimator.n_members
-    teachers, trained = _train(estimator, labelled, range(seed, seed + K))
+    C, K = len(every.classes), estimator.n_members
+    teachers, trained = _train(estimator, labelled, range(seed, seed + K), pace.left / 2)
     if has_label.all():
         return teachers
     places = np.flatnonzero(~has_label)
@@ -138,8 +160,16 @@ def _fit_networks(
     trust[places] *= np.maximum(sure, np.finfo(np.float32).eps)
     inputs = every.inputs.copy()
     inputs[places] = _with_cells_of_others(inputs[places], np.random.default_rng([seed, 7]))
-    every = replace(every, inputs=inputs, labels=labels, weights=trust, **meant)
-    students, more = _train(estimator, every, range(seed + K, seed + 2 * K), has_label)
+    every = replace(
+        every,
+        inputs=inputs,
+        labels=labels,
+        weights=trust,
+        class_weights=labelled.class_weights,
+        prior=labelled.prior,
+        masses=labelled.masses,
+    )
+    students, more = _train(estimator, every, range(seed + K, seed + 2 * K), pace.left, has_label)
     return _together(teachers, students, trained, more)
 
 
@@ -168,6 +198,7 @@ def _train(
     estimator: Any,
     rows: Rows,
     seeds: Sequence[int],
+    seconds: float,
     has_label: NDArray[np.bool_] | None = None,
 ) -> tuple[Fitted, Trained]:
     """Train members on rows, of which those with a label are held out now and then."""
@@ -178,6 +209,9 @@ def _train(
     train = [np.concatenate([places[part], rest]) for part in train]
     shape = len(train[0]), rows.inputs.shape[1], len(rows.classes)
     design = make_design(estimator, shape, seeds[0], holds_out=estimator.early_stopping)
+    if estimator.time_limit is not None:
+        schedule = replace(design.schedule, seconds=max(seconds, LEAST_SECONDS))
+        design = replace(design, schedule=schedule)
     job = job_of(rows, design, train, [places[part] for part in held_out], seeds[0], list(seeds))
     (trained,) = train_jobs([job], estimator.callbacks or (), verbose=estimator.verbose)
     return finish_job(job, trained), trained

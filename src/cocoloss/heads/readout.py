@@ -404,7 +404,12 @@ def _matrix_and_bias(
     if not matrix:
         how["bounds"] = [(None, None), *[(0.0, 0.0)] * (len(start) - 1)]
     p = minimize(objective, start, jac=True, **how).x
-    return np.exp(p[0]) * np.eye(C) + p[C + 1 :].reshape(C, C), p[1 : C + 1].copy()
+    by_class = np.exp(p[0]) * np.eye(C) + p[C + 1 :].reshape(C, C)
+    if matrix and np.trace(by_class) < by_class.mean() * C:
+        # It turns classes round: of few rows each that is left out looks like the other classes, of
+        # which there are more without it. That tells nothing of other rows.
+        return _matrix_and_bias(scores, labels, weights, matrix=False)
+    return by_class, p[1 : C + 1].copy()
 
 
 def pool_weights(

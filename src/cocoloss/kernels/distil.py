@@ -14,11 +14,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss.geometry import simplex_frame
+from cocoloss.geometry import target_points
 from cocoloss.heads.fitted import log_softmax
 from cocoloss.heads.readout import matrix_readout
 from cocoloss.kernels.classes import ClosedForm, fit_closed_form
-from cocoloss.kernels.closed_form import SAMPLE
 from cocoloss.kernels.exact import Solution
 from cocoloss.kernels.search import USUAL, Search, find_recipe, machine_of
 from cocoloss.pace import Pace
@@ -58,9 +57,9 @@ def distil(
     inputs, labels, weights, class_weights, points, prior
         As of :func:`cocoloss.kernels.classes.fit_closed_form`.
     unlabelled : array of shape (m, d)
-        Rows without a label; of more than there is room for, some are drawn.
+        Rows without a label.
     seed : int
-        What columns and rows follow from.
+        What the columns of teachers follow from.
     pace : Pace
         How long it may take.
 
@@ -71,11 +70,6 @@ def distil(
     by what teachers say of those left out.
     """
     generator = np.random.default_rng([seed, 6])
-    room = max(SAMPLE - len(inputs), 0)
-    if len(unlabelled) > room:
-        unlabelled = unlabelled[np.sort(generator.permutation(len(unlabelled))[:room])]
-    if not len(unlabelled):
-        return first
     X = np.unique(np.concatenate([inputs, unlabelled]), axis=0)
     everything = np.arange(inputs.shape[1])
     n_teachers = N_TEACHERS if len(everything) >= FEWEST_COLUMNS else 0
@@ -105,7 +99,7 @@ def distil(
         f"{heard.sum()} of {len(said)} teachers are heard about {len(unlabelled)} rows without a "
         f"label"
     )
-    frame = simplex_frame(len(points), len(points) - 1)
+    frame = target_points("simplex", len(points), max(points.shape[1], len(points) - 1))
     targets, of_labelled = (
         _embedded(np.tensordot(trust, each, 1), frame) for each in (said, honest)
     )
