@@ -114,3 +114,17 @@ def test_a_handful_of_rows_gives_a_matrix_without_a_warning(n, size):
         scores, labels = size * rng.normal(size=(n, 3)), rng.integers(0, 3, n)
         made = matrix_readout(scores, labels, np.ones(n), np.eye(3), np.full(3, 1 / 3))
         assert np.isfinite(made.prototypes).all()
+
+
+def test_no_matrix_turns_classes_round():
+    """Of few rows each that is left out looks like the others, which says nothing of new ones."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(20) % 2
+    scores = np.where(labels == 0, -1.0, 1.0)[:, None] * np.array([[1.0, -1.0]])  # all wrong
+    scores += 0.3 * rng.standard_normal(scores.shape)
+    points = np.array([[1.0], [-1.0]])
+    even = np.full(2, 0.5)
+    readout = matrix_readout(scores, labels, np.ones(20), points, even)
+    assert readout.predict_proba(np.array([[1.0]])).argmax() == 0  # at the point of the first class
+    right = matrix_readout(-scores, labels, np.ones(20), points, even)
+    assert right.predict_proba(np.array([[1.0]]))[0, 0] > 0.8
