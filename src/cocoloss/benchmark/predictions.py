@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn import metrics
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from cocoloss.benchmark.evaluation import log_loss
+from cocoloss.benchmark.evaluation import auc, log_loss
 from cocoloss.benchmark.spec import what_there_is
 from cocoloss.benchmark.store import Store, chosen_variants
 from cocoloss.benchmark.tasks import OK, digest_of, load_place
@@ -123,13 +123,7 @@ def _area(said: Predictions) -> float:
         raise AttributeError("no probabilities")
     if not said.classes:
         raise CoCoError("the area under a ROC curve is one of classes; numbers have none")
-    of_class = range(1, 2) if len(said.classes) == 2 else range(len(said.classes))
-    areas = [
-        metrics.roc_auc_score(said.y == c, said.scores[:, c])
-        for c in of_class
-        if 0 < np.sum(said.y == c) < len(said.y)
-    ]
-    return float(np.mean(areas)) if areas else float("nan")
+    return auc(said.y, said.scores, np.arange(len(said.classes)))
 
 
 def _f1(said: Predictions) -> float:

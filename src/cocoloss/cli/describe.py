@@ -7,7 +7,6 @@ import click
 
 from cocoloss.cli import messages, options
 from cocoloss.cli.options import TrainingFile, TrainingTable
-from cocoloss.cli.table_notes import find_leaks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +71,7 @@ def _facts(table: TrainingTable, source: TrainingFile) -> dict[str, Any]:
         if score >= TELLS_ALL:
             remarks[name] = f"predicts {source.target} alone; is it known by then?"
     if table.task != "numbers":
-        leaks = find_leaks(table.X, table.y)
+        leaks = messages.find_leaks(table.X, table.y)
         remarks |= dict.fromkeys(leaks, f"is {source.target} written again?")
     dropped = encoder.dropped_columns.items()
     remarks |= {name: why.partition(", such as ")[0] for name, why in dropped}  # shown as values

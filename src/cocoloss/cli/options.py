@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from cocoloss.cli.messages import ADVICE, listed, note, notes_for_warnings
-from cocoloss.cli.table_notes import (
+from cocoloss.cli.messages import (
+    ADVICE,
+    listed,
+    note,
     note_classes,
     note_leaks,
     note_rows_without_target,
+    notes_for_warnings,
     refuse_nested,
 )
 from cocoloss.exceptions import CoCoError

@@ -13,8 +13,8 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from cocoloss._checks import amount
 from cocoloss.heads.decisions import conventional_position
+from cocoloss.recording.why import cell_text
 
 # Of a slider: fine steps at both ends, where rare classes are.
 ENDS = np.array([0.001, 0.002, 0.005])
@@ -23,7 +23,6 @@ MOST_CLASSES = 30  # one against the others; of more those that are told apart w
 MOST_POINTS = 200  # of a curve
 WORST = 10  # rows
 SHOWN = 6  # columns of each
-LONGEST = 40  # letters of a value
 
 
 @dataclass(frozen=True)
@@ -202,10 +201,6 @@ def worst_rows(
 
 
 def _shown(value: Any) -> str:
-    """Return a value as a page shows it."""
-    if pd.api.types.is_scalar(value) and pd.isna(value):
-        return "–"  # noqa: RUF001 - as pages write a gap
-    if isinstance(value, (float, np.floating)):
-        return amount(float(value))
-    text = str(value)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    """Return a value as a table shows it."""
+    gap = pd.api.types.is_scalar(value) and pd.isna(value)
+    return "–" if gap else cell_text(value)  # noqa: RUF001 - as pages write a gap

@@ -136,7 +136,7 @@ def _why(
                 predicted=predicted[i],
                 base=float(found.base[place]),
                 parts=tuple(
-                    Part(name, _cell(cells[name].iloc[i]) if name in cells else "", added[name])
+                    Part(name, cell_text(cells[name].iloc[i]) if name in cells else "", added[name])
                     for name in order
                     if name in in_use
                 ),
@@ -167,7 +167,7 @@ def _nearest(
     )
 
 
-def _cell(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """Return a cell as people write it."""
     if pd.isna(value):
         return "gap"
