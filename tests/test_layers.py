@@ -134,3 +134,9 @@ def test_the_picture_of_the_house_names_what_is_there():
     assert not [
         name for name in named if not any((base / name).exists() for base in (PACKAGE, root))
     ]
+
+
+def test_no_folder_holds_more_files_than_a_reader_takes_in():
+    folders = {path.parent for path in PACKAGE.rglob("*.py")}
+    counts = {folder.name: len(list(folder.glob("*.py"))) for folder in folders}
+    assert max(counts.values()) <= 15, counts

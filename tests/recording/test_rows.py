@@ -3,11 +3,13 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cocoloss.exceptions import CoCoError
+from cocoloss.recording.decisions import worst_rows
 from cocoloss.recording.measure import reliability_curve
 from cocoloss.recording.watch import snapshot_epochs, split_test, stratified_sample
 
@@ -68,3 +70,19 @@ def test_reliability_is_the_definition_in_a_loop(C, n, seed):
         assert curve.accuracy[b] == pytest.approx(right)
         error += mass / weights.sum() * abs(sure - right)
     assert curve.error == pytest.approx(error)
+
+
+def test_worst_rows_show_values_as_people_write_them():
+    frame = pd.DataFrame(
+        {
+            "since": pd.to_datetime(["2024-08-30", "2025-06-30 12:30"]),
+            "fee": [29.490000001, np.nan],
+            "tariff": ["Flat", "x " * 40],
+        }
+    )
+    told = [("no", "yes", 0.2), ("yes", "no", 0.3)]
+    found = worst_rows(frame, np.arange(2), np.arange(2), told, {})
+    assert found.rows[0].values == ("2024-08-30", "29.49", "Flat")
+    later, gap, long = found.rows[1].values
+    assert (later, gap) == ("2025-06-30 12:30:00", "–")  # noqa: RUF001
+    assert len(long) <= 40
