@@ -75,7 +75,7 @@ def test_reliability_is_the_definition_in_a_loop(C, n, seed):
 def test_worst_rows_show_values_as_people_write_them():
     frame = pd.DataFrame(
         {
-            "since": pd.to_datetime(["2024-08-30", "2025-06-30 12:30"]),
+            "since": [pd.Timestamp("2024-08-30"), pd.Timestamp("2025-06-30 12:30")],
             "fee": [29.490000001, np.nan],
             "tariff": ["Flat", "x " * 40],
         }
