@@ -470,9 +470,9 @@ class CoCoClassifier(BaseNetworkClassifier):
         Whether rows may be without a label: None or NaN, and -1 where classes are whole numbers.
         "ignore" leaves them out. "soft" learns from them: teachers are fitted to the labelled rows
         (kernels on all columns and on some drawn at random; ``n_members`` networks), and a student,
-        and as many networks again, to what they say of the others; "auto" averages both solvers. Worth it for a handful of labels
-        of each class. Rows without a label have the model's prediction in ``loo_proba_``. With
-        None, -1 is a class like any other, and a gap is refused.
+        and as many networks again, to what they say of the others; "auto" averages both solvers.
+        Worth it for a handful of labels of each class. Rows without a label have the model's
+        prediction in ``loo_proba_``. With None, -1 is a class like any other, and a gap is refused.
     module : torch.nn.Module or callable, optional
         A network of your own instead of the multilayer perceptron: a module, which is copied and
         initialised anew for each member, or a function of (n_features, embedding_dim). Its output
