@@ -1,4 +1,4 @@
-"""A Dask cluster of processes that are started by hand, as users start them."""
+"""Several processes: a Dask cluster that is started by hand, as users start it, and torch ranks."""
 
 import json
 import os
@@ -46,3 +46,21 @@ class Processes:
                 # A worker that can answer nobody would not see that its nanny has gone.
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def run_on_ranks(worker, n_ranks, *arguments):
+    """Run a script on so many ranks of torch.distributed; return what they printed."""
+    result = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run"),
+            *("--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", str(n_ranks)),
+            *(str(worker), *arguments),
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    return result.stdout

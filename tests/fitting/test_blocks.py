@@ -20,7 +20,7 @@ from cocoloss.fitting import blocks
 from cocoloss.fitting.blocks import look_at
 from cocoloss.geometry import target_points
 from cocoloss.kernels import LandmarkPath, Landmarks, closed_form
-from cocoloss.kernels.classes import merge
+from cocoloss.kernels.classes import Lesson, merge
 from cocoloss.kernels.search import USUAL
 
 SMALL = {blocks: {"SAMPLE": 400, "PER_CLASS": 20}}
@@ -81,7 +81,8 @@ def test_is_the_fit_to_all_rows_on_the_same_landmarks():
     points = target_points("simplex", 3)
     X = classifier.preprocessor_.transform(ROWS)
     labels = np.searchsorted(classes, TABLE.y)
-    merged, _ = merge(X, labels, np.ones(len(X)), np.array([1.0, 2.0, 1.0]), points)
+    weighed = np.array([1.0, 2.0, 1.0])
+    merged, _ = merge(Lesson(X, labels, np.ones(len(X)), weighed, points, np.full(3, 1 / 3)))
     assert len(merged.X) < len(X)
     _, targets, weights = merged.problem()
     assert len(machine.rows) == 60

@@ -179,3 +179,12 @@ def test_tables_in_blocks_and_partial_fit_know_no_rows_without_a_label():
         CoCoClassifier(unlabelled="soft").fit([(X, FEW)], None)
     with pytest.raises(CoCoError, match="is for fit, not for partial_fit"):
         CoCoClassifier(unlabelled="soft", max_iter=5).partial_fit(X, Y)
+
+
+def test_networks_are_left_out_where_there_is_no_time_to_train_them():
+    """Barely trained ones would have a third of the say."""
+    limited = CoCoClassifier(unlabelled="soft", time_limit=1e-3, random_state=0)
+    with pytest.warns(UserWarning, match="networks beside the kernels"):
+        limited.fit(X, FEW)
+    assert limited.model_.pool is None
+    assert CoCoClassifier(unlabelled="soft", random_state=0).fit(X, FEW).model_.pool[0] >= 2 / 3

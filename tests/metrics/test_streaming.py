@@ -1,9 +1,6 @@
 import copy
 import inspect
 import math
-import os
-import subprocess
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -11,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from cluster import run_on_ranks
 from cocoloss.exceptions import CoCoError
 from cocoloss.metrics import (
     ClassMoments,
@@ -235,18 +233,6 @@ def test_has_the_methods_of_torchmetrics():
 
 
 def test_all_ranks_have_the_collapse_of_all_rows():
-    result = subprocess.run(
-        [
-            *(sys.executable, "-m", "torch.distributed.run"),
-            *("--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", "2"),
-            *(str(WORKER), "31,7", "40,0", "0,25"),
-        ],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
-    assert "rank 0 agrees" in result.stdout
-    assert "rank 1 agrees" in result.stdout
+    printed = run_on_ranks(WORKER, 2, "31,7", "40,0", "0,25")
+    assert "rank 0 agrees" in printed
+    assert "rank 1 agrees" in printed

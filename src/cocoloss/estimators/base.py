@@ -4,6 +4,7 @@ It reads the fitted model, and knows neither classes nor numbers nor how anythin
 """
 
 import os
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -138,9 +139,9 @@ class TableEstimator(TransformerMixin, BaseEstimator):
             self.honest_ = self.honest_()
         return self.honest_
 
+    @abstractmethod
     def _measures(self, honest: Any) -> dict[str, Any]:
         """Return how good honest predictions are."""
-        raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file such as ``model.coco``, whole or not at all.

@@ -43,7 +43,7 @@ from cocoloss.fitting.targets import (
 )
 from cocoloss.geometry import target_points
 from cocoloss.kernels import Kernel, Sums, sums_of
-from cocoloss.kernels.classes import fit_sampled
+from cocoloss.kernels.classes import Lesson, fit_sampled
 from cocoloss.kernels.closed_form import Plan
 from cocoloss.pace import Pace
 from cocoloss.threads import WORTH_A_THREAD, threads_for
@@ -552,19 +552,10 @@ def _fit_look(
         return list(found.of_members)
 
     with threads_for(WORTH_A_THREAD):
-        form = fit_sampled(
-            inputs,
-            labels,
-            copies,
-            totals,
-            class_weights(estimator.class_weight, classes, totals),
-            points,
-            prior,
-            seed,
-            second_pass,
-            pace,
-            means=estimator.landmarks == "kmeans",
-        )
+        weights = class_weights(estimator.class_weight, classes, totals)
+        lesson = Lesson(inputs, labels, copies, weights, points, prior)
+        means = estimator.landmarks == "kmeans"
+        form = fit_sampled(lesson, totals, seed, second_pass, pace, means=means)
     if strays:
         preprocessor.encoder_ = preprocessor.encoder_.lenient_in(strays)
         columns = preprocessor.encoder_.columns

@@ -40,7 +40,7 @@ from cocoloss.fitting.model import (
 from cocoloss.geometry import target_points
 from cocoloss.heads.readout import pool_weights
 from cocoloss.kernels import KernelMachine
-from cocoloss.kernels.classes import ClosedForm, fit_closed_form
+from cocoloss.kernels.classes import ClosedForm, Lesson, fit_closed_form
 from cocoloss.kernels.closed_form import MOST_EXACT, THREADED
 from cocoloss.pace import Pace
 from cocoloss.threads import WORTH_A_THREAD, threads_for
@@ -62,6 +62,7 @@ class Solved(NamedTuple):
     seed: int
     pace: Pace
     means: bool  # whether the rows of kernels are means of rows
+    lesson: Lesson  # what they were fitted to
 
 
 def fit_kernels(
@@ -95,22 +96,13 @@ def solve_rows(estimator: Any, rows: Rows, pace: Pace, q: int | None = None) -> 
     # Embeddings of kernels and networks have one dimension.
     q = q if design is None else design.layer_sizes[-1]
     points = target_points(estimator.similarity, len(rows.classes), q)
+    lesson = Lesson(rows.inputs, rows.labels, rows.weights, rows.class_weights, points, rows.prior)
     # What two threads take where cores are busy nobody can foresee, so that no limit would be kept.
     threaded = n >= THREADED and pace.limit is None
     means = estimator.landmarks == "kmeans"
     with threads_for(WORTH_A_THREAD if threaded else 0):
-        found = fit_closed_form(
-            rows.inputs,
-            rows.labels,
-            rows.weights,
-            rows.class_weights,
-            points,
-            rows.prior,
-            seed,
-            means=means,
-            pace=pace,
-        )
-    return Solved(rows, found, design, seed, pace, means)
+        found = fit_closed_form(lesson, seed, means=means, pace=pace)
+    return Solved(rows, found, design, seed, pace, means, lesson)
 
 
 def finish_kernels(solved: Solved, networks: Fitted | None = None) -> Fitted:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _num_samples
 from cocoloss._checks import check_weights
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.fit import (
+    FEWEST_EPOCHS,
     LEAST_SECONDS,
     Fitted,
     Rows,
@@ -28,7 +29,7 @@ from cocoloss.fitting.fit import (
     solver_of,
     split_members,
 )
-from cocoloss.fitting.fit_kernels import finish_kernels, solve_rows
+from cocoloss.fitting.fit_kernels import ROWS_A_SECOND, finish_kernels, solve_rows
 from cocoloss.fitting.jobs import Trained, train_jobs
 from cocoloss.fitting.model import Ensemble
 from cocoloss.fitting.targets import class_weights, decision_prior
@@ -91,21 +92,11 @@ def fit_soft(
         q = make_design(estimator, shape, 0, holds_out=True).layer_sizes[-1]
     solved = solve_rows(estimator, labelled, pace, q)
     others = np.random.default_rng([solved.seed, 6]).permutation(np.flatnonzero(~has_label))[:room]
-    student = distil(
-        solved.found,
-        labelled.inputs,
-        labelled.labels,
-        labelled.weights,
-        labelled.class_weights,
-        solved.found.criterion.rows.points,
-        labelled.prior,
-        every.inputs[others],
-        solved.seed,
-        pace,
-    )
+    student = distil(solved.found, solved.lesson, every.inputs[others], solved.seed, pace)
     networks = None
-    if q is not None:
-        chosen = np.sort(np.r_[np.flatnonzero(has_label), others])
+    chosen = np.sort(np.r_[np.flatnonzero(has_label), others])
+    least = FEWEST_EPOCHS * 2 * estimator.n_members * len(chosen) / ROWS_A_SECOND  # seconds
+    if q is not None and pace.has(least, "networks beside the kernels"):
         networks = _soft_networks(
             estimator, _only(every, chosen), labelled, has_label[chosen], solved.seed, pace
         )

@@ -8,7 +8,7 @@ Knows matrices and labels, no tables and no estimators; needs no torch.
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,20 +132,26 @@ def balanced(
     return np.asarray(scale * (totals.sum() / (totals @ scale)))
 
 
-def merge(
-    inputs: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    class_weights: NDArray[np.float64],
-    points: NDArray[np.float64],
-) -> tuple[LabelledRows, NDArray[np.intp]]:
+class Lesson(NamedTuple):
+    """Labelled rows, and what is to be made of them."""
+
+    inputs: NDArray[np.float32]  # (n, d), what the preprocessing makes of the table
+    labels: NDArray[np.int64]  # (n,), classes, by position
+    weights: NDArray[np.float64]  # (n,), how often each row counts, positive
+    class_weights: NDArray[np.float64]  # (C,), what a row of each class weighs beyond balance
+    points: NDArray[np.float64]  # (C, q), target points
+    prior: NDArray[np.float64]  # (C,), under which to predict
+
+
+def merge(lesson: Lesson) -> tuple[LabelledRows, NDArray[np.intp]]:
     """Return distinct rows, and the pair that each of the given rows is in, (n,)."""
+    labels, points = lesson.labels, lesson.points
     C = len(points)
-    X, of_row = np.unique(inputs, axis=0, return_inverse=True)
+    X, of_row = np.unique(lesson.inputs, axis=0, return_inverse=True)
     of_row = of_row.ravel()
     masses = np.zeros((len(X), C))
-    np.add.at(masses, (of_row, labels), weights)
-    scale = balanced(masses.sum(axis=0), class_weights)
+    np.add.at(masses, (of_row, labels), lesson.weights)
+    scale = balanced(masses.sum(axis=0), lesson.class_weights)
     row, label = np.nonzero(masses)
     mass = masses[row, label]
     unit = np.ones(C)
@@ -172,33 +178,13 @@ class ClosedForm:
 
 
 def fit_closed_form(
-    inputs: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    class_weights: NDArray[np.float64],
-    points: NDArray[np.float64],
-    prior: NDArray[np.float64],
-    seed: int,
-    *,
-    means: bool = False,
-    pace: Pace | None = None,
+    lesson: Lesson, seed: int, *, means: bool = False, pace: Pace | None = None
 ) -> ClosedForm:
     """Fit kernels to labelled rows.
 
     Parameters
     ----------
-    inputs : array of shape (n, d)
-        What the preprocessing makes of the table.
-    labels : array of shape (n,)
-        Classes, by position.
-    weights : array of shape (n,)
-        How often each row counts, positive.
-    class_weights : array of shape (C,)
-        What a row of each class weighs beyond being balanced.
-    points : array of shape (C, q)
-        Target points.
-    prior : array of shape (C,)
-        Under which to predict.
+    lesson : Lesson
     seed : int
         What the folds follow from.
     means : bool
@@ -207,13 +193,13 @@ def fit_closed_form(
         How long it may take.
     """
     pace = pace or Pace()
-    rows, pair = merge(inputs, labels, weights, class_weights, points)
+    rows, pair = merge(lesson)
     generator = np.random.default_rng([seed, 5])
     solved, chosen = fit_rows(rows, USUAL, generator, pace, means=means)
     if chosen is None:
-        return _calibrated(solved, rows, pair, prior, generator)
+        return _calibrated(solved, rows, pair, lesson.prior, generator)
     some = rows.of(chosen)
-    found = _calibrated(solved, some, np.arange(len(some.row)), prior, generator)
+    found = _calibrated(solved, some, np.arange(len(some.row)), lesson.prior, generator)
     # The fit has not seen the other rows: what it says of them is honest.
     honest = found.machine(rows.X)[rows.row]
     honest[np.isin(rows.row, chosen)] = found.honest
@@ -221,13 +207,8 @@ def fit_closed_form(
 
 
 def fit_sampled(
-    inputs: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    lesson: Lesson,
     totals: NDArray[np.float64],
-    class_weights: NDArray[np.float64],
-    points: NDArray[np.float64],
-    prior: NDArray[np.float64],
     seed: int,
     add_up: "Callable[[Plan, NDArray[np.float64]], Sequence[Sums]]",
     pace: Pace,
@@ -238,7 +219,7 @@ def fit_sampled(
 
     Parameters
     ----------
-    inputs, labels, weights, class_weights, points, prior, seed, pace, means
+    lesson, seed, pace, means
         As of :func:`fit_closed_form`, of the sample. Every class has rows in it.
     totals : array of shape (C,)
         How often rows of each class occur in all.
@@ -246,18 +227,18 @@ def fit_sampled(
         Gets a plan, and what a row of each class weighs, (C,); returns the plan's sums over all
         rows, those of the sample among them.
     """
-    rows, pair = merge(inputs, labels, weights, class_weights, points)
+    rows, pair = merge(lesson)
     generator = np.random.default_rng([seed, 5])
     plan = make_plan(rows, int(totals.sum()), USUAL, generator, pace, means=means)
     # In the sample classes weigh alike by its own counts, in the sums by those of all rows.
-    in_sums = replace(rows, scale=balanced(totals, class_weights))
+    in_sums = replace(rows, scale=balanced(totals, lesson.class_weights))
     sums = add_up(plan, in_sums.scale)
     leaves = None if means else rows
     solved = finish(plan, sums, in_sums, generator, leaves, pace, np.float64)
     sampled = rows.masses.sum(axis=0)
     stands_for = (totals / totals.sum() / (sampled / sampled.sum()))[rows.label, None]
     solved = solved._replace(shares=solved.shares * stands_for)
-    return _calibrated(solved, rows, pair, prior, generator)
+    return _calibrated(solved, rows, pair, lesson.prior, generator)
 
 
 def _calibrated(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cocoloss.geometry import target_points
 from cocoloss.heads.fitted import log_softmax
 from cocoloss.heads.readout import matrix_readout
-from cocoloss.kernels.classes import ClosedForm, fit_closed_form
+from cocoloss.kernels.classes import ClosedForm, Lesson, fit_closed_form
 from cocoloss.kernels.exact import Solution
 from cocoloss.kernels.search import USUAL, Search, find_recipe, machine_of
 from cocoloss.pace import Pace
@@ -37,16 +37,7 @@ SEARCH: Search = replace(
 
 
 def distil(
-    first: ClosedForm,
-    inputs: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    class_weights: NDArray[np.float64],
-    points: NDArray[np.float64],
-    prior: NDArray[np.float64],
-    unlabelled: NDArray[np.float32],
-    seed: int,
-    pace: Pace,
+    first: ClosedForm, lesson: Lesson, unlabelled: NDArray[np.float32], seed: int, pace: Pace
 ) -> ClosedForm:
     """Return a student that has learnt from labels, and from what teachers say of other rows.
 
@@ -54,8 +45,8 @@ def distil(
     ----------
     first : ClosedForm
         The fit to the labelled rows alone, which is the first teacher.
-    inputs, labels, weights, class_weights, points, prior
-        As of :func:`cocoloss.kernels.classes.fit_closed_form`.
+    lesson : Lesson
+        What it was fitted to.
     unlabelled : array of shape (m, d)
         Rows without a label.
     seed : int
@@ -69,6 +60,7 @@ def distil(
     of the first, as it is for kernels that are averaged. Labelled rows alone calibrate the student,
     by what teachers say of those left out.
     """
+    inputs, labels, weights, _, points, prior = lesson
     generator = np.random.default_rng([seed, 6])
     X = np.unique(np.concatenate([inputs, unlabelled]), axis=0)
     everything = np.arange(inputs.shape[1])
@@ -85,9 +77,7 @@ def distil(
         if columns is not everything:
             if not pace.has((pace.elapsed - started) / max(len(said) - 1, 1), "teachers"):
                 break
-            found = fit_closed_form(
-                inputs[:, columns], labels, weights, class_weights, points, prior, len(said)
-            )
+            found = fit_closed_form(lesson._replace(inputs=inputs[:, columns]), len(said))
         honest.append(_log_posterior(found, found.honest))
         said.append(_log_posterior(found, found.machine(X[:, columns])))
         losses.append(-float(alike @ honest[-1][np.arange(len(labels)), labels]))
