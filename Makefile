@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help install demo shell test check format docs gallery bench bench-realmlp results picture constraints clean
+.PHONY: help install demo shell test check wheel-test format docs gallery bench bench-realmlp results picture constraints clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -18,7 +18,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[all]"
 	@touch $(INSTALLED)
 
-demo: install ## compare six models on two data sets and write a page about each
+demo: install ## compare six models on three data sets and write a page about each
 	$(BIN)/cocoloss demo
 	@echo
 	@echo "next: a file of made-up customers who stay or leave; yours will do as well"
@@ -37,6 +37,16 @@ check: install ## ruff, formatting, mypy --strict and the layer test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_layers.py
+
+# The sdist, the wheel from it, and that alone in an environment: no extras, nothing of this folder.
+WHEEL_TEST := build/wheel-test
+wheel-test: install ## build sdist and wheel, and try the wheel in an empty environment
+	rm -rf $(WHEEL_TEST) && mkdir -p $(WHEEL_TEST)
+	$(BIN)/python -m build --outdir $(WHEEL_TEST)/dist > $(WHEEL_TEST)/log || { cat $(WHEEL_TEST)/log; exit 1; }
+	tar -xf $(WHEEL_TEST)/dist/*.tar.gz -C $(WHEEL_TEST)
+	$(PYTHON) -m venv $(WHEEL_TEST)/env
+	$(WHEEL_TEST)/env/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt $(WHEEL_TEST)/dist/*.whl
+	cd / && env -u PYTHONPATH $(CURDIR)/$(WHEEL_TEST)/env/bin/python -P $(CURDIR)/$(WHEEL_TEST)/cocoloss-*/tests/smoke.py
 
 format: install ## let ruff mend what it can
 	$(BIN)/ruff check --fix .

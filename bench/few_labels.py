@@ -96,7 +96,11 @@ def balanced_log_loss(y: NDArray[np.int64], proba: Any, classes: Any) -> float:
 
 
 def run(
-    folders: Sequence[Path], labels: Sequence[int], draws: Sequence[int], ways: Sequence[str]
+    folders: Sequence[Path],
+    tables: Sequence[str],
+    labels: Sequence[int],
+    draws: Sequence[int],
+    ways: Sequence[str],
 ) -> None:
     """Append what is not in the store yet."""
     done = set()
@@ -105,7 +109,7 @@ def run(
         done = {tuple(line[key] for key in ("table", "labels", "draw", "way")) for line in lines}
     homes = {
         name: folder
-        for name in TABLES
+        for name in tables
         for folder in folders
         if (folder / f"{name}.csv.gz").exists()
     }
@@ -123,11 +127,14 @@ def run(
                     seconds = time.process_time() - started
                     found = classifier.predict(table.X.iloc[test])
                     line = {"table": name, "labels": n_labels, "draw": draw, "way": way}
+                    line["chose"] = name in CHOSE
                     line[SCORE] = balanced_accuracy_score(y[test], found)
                     line["seconds"] = round(seconds, 3)
                     if hasattr(classifier, "predict_proba"):
                         proba = classifier.predict_proba(table.X.iloc[test])
-                        line["log loss"] = balanced_log_loss(y[test], proba, classifier.classes_)
+                        loss = balanced_log_loss(y[test], proba, classifier.classes_)
+                        if np.isfinite(loss):  # label spreading may say nothing of a row
+                            line["log loss"] = loss
                     with STORE.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(line) + "\n")
 
@@ -141,6 +148,8 @@ def summary() -> None:
         print(f"\n{n_labels} labels of each class, {scores.index.unique(0).size} {group} tables")
         for way in scores:
             against = "networks, ignore" if way.startswith("networks") else "ignore"
+            if against not in scores:
+                continue
             both = scores[list({way, against})].dropna()  # on the same draws
             gain = (both[way] - both[against]).groupby("table").mean().sort_values()
             seconds = part.loc[part["way"] == way, "seconds"].median()
@@ -159,6 +168,7 @@ def summary() -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, nargs="+", default=[])
+    parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES)
     parser.add_argument("--labels", type=int, nargs="+", default=[5, 10, 20])
     parser.add_argument("--draws", type=int, nargs="+", default=[0, 1, 2, 3])
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
@@ -166,5 +176,5 @@ if __name__ == "__main__":
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if not given.summary:
-        run(given.data, given.labels, given.draws, given.ways)
+        run(given.data, given.tables, given.labels, given.draws, given.ways)
     summary()

@@ -1,15 +1,16 @@
 """Two runs side by side: what shortcuts do to scores, and how noisy scores are; rows of bench/."""
 
 import json
+import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
 from cocoloss.benchmark.analysis import Findings
+from cocoloss.benchmark.evaluation import NAMES
 from cocoloss.fitting.objective import BALANCED_FROM
-from cocoloss.report.document import Cell, Grid, fixed, number_of, signed, stand_out
+from cocoloss.report.document import Block, Cell, Grid, Items, fixed, number_of, signed, stand_out
 
 PLAIN, BALANCED = "coco-plain", "coco-balanced"
 AGAIN = "coco"  # plain below a class ratio of 3, balanced from it on
@@ -173,67 +174,34 @@ def untuned_grids(file: Path) -> dict[str, Grid]:
     }
 
 
-def posterior_grids(file: Path) -> dict[str, Grid]:
-    """Return how well ``bench/posteriors.py`` reads posteriors off embeddings, and how surely.
+def demo_parts(file: Path) -> dict[str, Block]:
+    """Return what ``cocoloss demo --json`` printed: scores of each data set, and its last lines.
 
     Parameters
     ----------
     file : Path
-        One line of JSON per table, split, network and way of reading; or, with "sums", what
-        networks read together on the rows of which one is in doubt.
+        What it printed.
     """
-    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    scores = pd.DataFrame([line for line in lines if "sums" not in line])
-    kinds, measures = ["trained", "read by"], ["log loss", "calibration error", "accuracy"]
-    paired = "log loss beyond that of norm weight 0 by the formula"
-    grids = {}
-    for spare, some in scores.groupby("spare"):
-        by_table = some.groupby([*kinds, "table"], sort=False)[measures].mean()
-        first = by_table["log loss"].xs(("norm weight 0", "formula"), level=kinds)
-        by_table[paired] = by_table["log loss"].sub(first, level="table")
-        of_kinds = by_table.groupby(level=kinds, sort=False)
-        means, errors = of_kinds.mean(), of_kinds.sem()
-        columns = [
-            stand_out(
-                [
-                    replace(fixed(mean, 3), text=f"{mean:.3f} ± {error:.3f}")
-                    for mean, error in zip(means[name], errors[name], strict=True)
-                ],
-                higher_is_better=name == "accuracy",
-            )
-            for name in measures
-        ]
-        columns.append(
-            [
-                replace(signed(mean, 3), text=f"{signed(mean, 3).text} ± {error:.3f}")
-                for mean, error in zip(means[paired], errors[paired], strict=True)
-            ]
-        )
-        grids[f"means-{spare}"] = Grid(
-            f"Means over {some['table'].nunique()} tables, q = C" + (f" + {spare}" * (spare > 0)),
-            ("network, read by", *measures, paired),
-            tuple(
-                (Cell(", ".join(key)), *cells)
-                for key, *cells in zip(means.index, *columns, strict=True)
-            ),
-        )
-    doubtful = pd.DataFrame([line | line["sums"] for line in lines if "sums" in line])
-    pooled = doubtful.drop(columns=["table", "split", "sums"]).groupby("spare").sum()
-    shares = pooled.drop(columns="rows").div(pooled["rows"], axis=0)
-    grids["doubtful"] = Grid(
-        "Rows of tables with two classes that norm weight 0 reads as .75 to .85",
-        ("q", "rows", *shares.columns),
-        tuple(
-            (
-                Cell(f"{2 + spare}"),
-                number_of(int(pooled["rows"][spare])),
-                *(fixed(share, 3) for share in shares.loc[spare]),
-            )
-            for spare in shares.index
+    found = json.loads(file.read_text(encoding="utf-8"))
+    kinds = {"balanced_accuracy": True, "log_loss": False}  # measure -> higher is better
+    columns, cells = [], []
+    for name, of_table in found.items():
+        for measure, higher in kinds.items():
+            values = [fixed(model[measure] or math.nan, 4) for model in of_table["models"]]
+            cells.append(stand_out(values, higher_is_better=higher))
+            columns.append(name if measure == "balanced_accuracy" else f"{name}, log loss")
+    models = [NAMES[model["model"]] for model in next(iter(found.values()))["models"]]
+    return {
+        "tables": Grid(
+            "Balanced accuracy and log loss",
+            ("model", *columns),
+            tuple((Cell(model), *line) for model, *line in zip(models, *cells, strict=True)),
+            caption="Means of ten folds; all by their defaults, classes count alike.",
         ),
-        caption="Mean probability of the class that norm weight 0 prefers, and its true share.",
-    )
-    return grids
+        "verdicts": Items(
+            tuple(f"{name}: {of_table['verdict']}" for name, of_table in found.items())
+        ),
+    }
 
 
 def _won(lead: pd.Series) -> tuple[Cell, ...]:

@@ -33,13 +33,17 @@ from cocoloss.report.document import Block, Grid, Items, Picture, Text
 from cocoloss.report.figures import figure_bytes
 from cocoloss.report.markup import block_as_markdown
 from comparisons import (
+    demo_parts,
     epochs_grid,
     noise_grid,
     optimism_grid,
-    posterior_grids,
     tuning_grid,
     untuned_grids,
 )
+from costs import cost_parts
+from defaults import DEFAULT, parts_of_default, parts_of_numbers, plain_grid
+from measured import few_label_parts, metric_parts
+from theory import posterior_parts, solver_parts
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -69,6 +73,10 @@ def parts_of(chapter: Chapter) -> Iterator[tuple[str, Block]]:
             yield f"{where}/measures", kind.measures_grid(run)
     else:
         yield from parts_of_accuracy(name, analysis)
+        if DEFAULT in analysis.scores.columns:
+            yield from parts_of_default(findings, analysis)
+        if findings.kind == "regression":
+            yield from parts_of_numbers(findings, analysis)
         for gains in getattr(analysis, "gains", ()):
             where = f"{name}/{gains.measure}"
             if gains.paper is not None:
@@ -169,6 +177,11 @@ class Numbers:
         """Return the number of a cell."""
         return float(self.tables[part][row][column].value)
 
+    def complete(self, benchmark: str) -> int:
+        """Return how many tables have all models of a benchmark."""
+        models = self.tables[f"{benchmark}/measures"].values()
+        return int(min(cells["datasets"].value for cells in models))
+
     def score(self, model: str, measure: str = "balanced accuracy") -> str:
         """Return the mean of a measure over the 66 tables."""
         return f"{self.value('accuracy-lite/measures', model, measure):.3f}"
@@ -241,11 +254,19 @@ def read_parts(found: list[Findings]) -> dict[str, Block]:
         for name, block in parts_of(chapter)
     }
     measured = ROOT / "bench" / "results"
-    untuned = untuned_grids(measured / "tables.jsonl")
-    posteriors = posterior_grids(measured / "posteriors.jsonl")
-    parts |= {f"untuned/{name}": grid for name, grid in untuned.items()}
-    parts |= {f"posteriors/{name}": grid for name, grid in posteriors.items()}
-    return parts | parts_of_several({findings.name: findings for findings in found})
+    of_bench = {
+        "untuned": untuned_grids(measured / "tables.jsonl"),
+        "demo": demo_parts(measured / "demo.json"),
+        "posteriors": posterior_parts(measured / "posteriors.jsonl"),
+        "two-solvers": solver_parts(measured / "two_solvers.jsonl"),
+    }
+    parts |= {f"{of}/{name}": part for of, some in of_bench.items() for name, part in some.items()}
+    lite = next(findings for findings in found if findings.name == "accuracy-lite")
+    parts["accuracy-lite/plain"] = plain_grid(lite, measured / "empirical.jsonl")
+    parts |= few_label_parts(measured / "few_labels.jsonl")
+    parts |= metric_parts(measured / "learnt_metric.jsonl")
+    by_name = {findings.name: findings for findings in found}
+    return parts | cost_parts(by_name, measured) | parts_of_several(by_name)
 
 
 def scores_of(found: list[Findings]) -> Any:

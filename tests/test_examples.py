@@ -183,6 +183,50 @@ def test_intervals_are_wide_where_they_must_be(run):
     assert_shows_something("picture.png")
 
 
+def test_the_median_of_levels_is_nearer_than_a_class_without_an_order(run):
+    printed = table(run("11_levels", "--out", "picture.png"))
+    off = {name: values[0] for name, values in printed.items()}
+    assert off["levels, median"] < off["classes"] - 0.03
+    assert off["levels, median"] < off["forest"] - 0.03
+    assert_shows_something("picture.png")
+
+
+def test_rows_without_a_label_help_where_labels_are_few(run):
+    printed = table(run("12_few_labels", "--out", "picture.png"))
+    assert printed["soft"][0] > printed["ignore"][0]
+    assert printed["soft"][-1] > 0.9
+    assert_shows_something("picture.png")
+
+
+def test_columns_of_noise_fade(run):
+    printed = run("13_learnt_metric", "--out", "picture.png")
+    rows = table(printed)
+    assert rows["CoCo"][1] > rows["kernel SVM"][1] + 0.03
+    assert rows["CoCo"][1] > rows["boosted trees"][1]
+    assert numbers(printed.split("columns of noise have:")[1])[0] < 0.3
+    assert_shows_something("picture.png")
+
+
+def test_the_ridge_path_goes_from_all_alike_to_collapse(run, tmp_path):
+    printed = run("14_ridge_path", "--out", "picture.png")
+    rows = [numbers(line) for line in printed.splitlines() if line.startswith("ridge")]
+    ridges, fitted, left_out, test = np.array(rows)[:, [0, 1, 3, 5]].T
+    assert (np.diff(ridges) < 0).all()
+    assert fitted[0] > 0.9
+    assert fitted[-1] < 0.01
+    assert left_out.argmin() == 2  # the one that rows left out have chosen, between the ends
+    assert test[2] < min(test[0], test[-1])
+    assert_shows_something("picture.png")
+    with Image.open(tmp_path / "picture.gif") as film:
+        assert film.n_frames == 14
+
+
+def test_the_film_of_the_gallery_is_small():
+    film = ROOT / "docs" / "images" / "gallery" / "14_ridge_path.gif"
+    assert film.stat().st_size < 600_000
+    assert f"](images/gallery/{film.name})" in (ROOT / "docs" / "gallery.md").read_text()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_example_is_in_the_gallery(name):
     picture = ROOT / "docs" / "images" / "gallery" / f"{name}.png"

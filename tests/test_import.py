@@ -1,6 +1,8 @@
 import importlib
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -58,3 +60,14 @@ def test_stages_are_found_under_their_earlier_names(earlier, now):
     assert set(new.__all__) <= set(old.__all__)
     assert all(getattr(old, name) is getattr(new, name) for name in new.__all__)
     assert all(hasattr(old, name) for name in old.__all__)
+
+
+def test_the_version_is_that_of_the_last_release():
+    root = Path(__file__).parents[1]
+    released = re.search(
+        r"^## ([\d.]+) - ([\d-]+)$", (root / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
+    citation = (root / "CITATION.cff").read_text()
+    cited = re.search(r'^version: (\S+)\ndate-released: "(\S+)"$', citation, re.MULTILINE)
+    assert cited.groups() == released.groups()
+    assert cocoloss.__version__ == released[1] or ".dev" in cocoloss.__version__

@@ -18,6 +18,7 @@ from synthetic_store import begin, fill_accuracy, infos_of, make_spec, put
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "results"
 MODELS = ("coco", "rf")
+OURS = "CoCoClassifier() (coco-default)"
 N_FOLDS = 5
 
 
@@ -50,16 +51,40 @@ def test_figures_of_the_readme_and_the_first_page_are_those_of_the_rows(made):
         for terms in ("64", "1,024")
     }
     peers = {name: n.score(f"{name}-w") for name in ("ksvm", "hgb", "ce", "rf", "dr", "coco")}
+    coverage = n.value("regression/measures", "coco", "within intervals of 0.9")
+    off = [
+        n.cell("ordinal/measures", model, "mean absolute error")
+        for model in ("coco-median", "catboost", "lightgbm")
+    ]
+    levels = [n.value("ordinal/measures", model, "balanced accuracy") for model in ("coco", "rf")]
+    mean = "mean balanced accuracy"
+    small = [
+        n.value("accuracy-small/default/ranks", f"{model}-default", mean)
+        for model in ("coco", "realmlp", "xrfm", "catboost")
+    ]
+    assert f"{small[2]:.3f}" == f"{small[3]:.3f}"
+    large = [
+        n.value("accuracy-large/default/ranks", model, mean)
+        for model in ("coco-default", "ksvm-w", "catboost-w", "lightgbm-w")
+    ]
+    ours = 'CoCoClassifier(priors="empirical")'
+    plain = [n.value("accuracy-lite/plain", model, "accuracy") for model in (ours, "rf")]
+    noise = [
+        n.value("learnt-metric/noise-balanced-accuracy", model, added)
+        for model in ("closed form", "LightGBM")
+        for added in ("0", "500")
+    ]
     said = {
         "README.md": [
             f"mean balanced accuracy of {n.score('coco-default')}. Tuned peers",
             "kernel SVM {ksvm}, boosted trees {hgb}, cross-entropy {ce}, random forest {rf}, "
             "dot regression {dr}; a tuned CoCo network {coco};".format(**peers),
-            f"which were the default before, {n.score('coco-networks')}.",
+            f'six untuned networks (`solver="network"`) {n.score("coco-networks")}.',
             (
                 f"({n.cell(ranks, 'coco-default', 'rank by mean')} of 8, "
                 f"the kernel SVM {n.cell(ranks, 'ksvm-w', 'rank by mean')})"
             ),
+            f"Untuned LightGBM has {n.score('lightgbm-default')}.",
             f"mean log loss, {n.score('coco-default', 'log loss')}, is",
             f"(weighted boosted trees {n.score('hgb-w', 'log loss')})",
             f"CoCo ({n.score('coco')}) and the kernel SVM ({n.score('ksvm')})",
@@ -74,6 +99,31 @@ def test_figures_of_the_readme_and_the_first_page_are_those_of_the_rows(made):
             (
                 f"{n.score('coco-default', 'accuracy')} (kernel SVM {n.score('ksvm', 'accuracy')}, "
                 f"forest {n.score('rf', 'accuracy')}, cross-entropy {n.score('ce', 'accuracy')},"
+            ),
+            (
+                f"{n.value('regression/ratios', 'lightgbm', 'geometric mean'):.2f} of LightGBM's, "
+                f"{n.value('regression/ratios', 'catboost', 'geometric mean'):.2f} of CatBoost's "
+                f"(geometric means); intervals of 90 % hold {100 * coverage:.1f} %"
+            ),
+            (
+                "{} levels off by the median, a rounded CatBoost {}, LightGBM {}; ".format(*off)
+                + f"balanced accuracy {levels[0]:.3f} by the most probable level, "
+                + f"the weighted forest {levels[1]:.3f}"
+            ),
+            f"in {n.value('accuracy-lite/costs', OURS, 'seconds in all'):.1f} s a table",
+            (
+                f"{n.complete('accuracy-small')} so far, 1,000 rows at most | balanced accuracy "
+                "{:.3f}; RealMLP {:.3f}, xRFM".format(*small[:2])
+            ),
+            f"xRFM and CatBoost {small[2]:.3f};",
+            (
+                f"{n.complete('accuracy-large')} so far, one split | balanced accuracy "
+                "{:.3f}; kernel SVM {:.3f}, CatBoost {:.3f}, LightGBM {:.3f};".format(*large)
+            ),
+            "{:.3f} on the first two folds, where the forest has {:.3f}.".format(*plain),
+            "goes from {:.3f} to {:.3f}, LightGBM's from {:.3f} to {:.3f} (".format(*noise),
+            "of `make demo` boosted trees have {:.3f}, the default {:.3f}.".format(
+                *(n.value("demo/tables", model, "bands") for model in ("boosted trees", "CoCo"))
             ),
             (
                 f"{n.realmlp['lead']:.1f} points more accurate than RealMLP, and "

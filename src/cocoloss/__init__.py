@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cocoloss._late import late_names
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from cocoloss.estimators import CoCoClassifier as CoCoClassifier

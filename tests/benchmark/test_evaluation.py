@@ -230,6 +230,15 @@ def test_every_model_has_its_first_fold_first_and_all_folds_in_the_end():
         assert np.isfinite(evaluation.folds["auc"]).all()
 
 
+def test_folds_that_are_fitted_side_by_side_have_the_same_scores_in_the_same_order():
+    X, y = load_iris(return_X_y=True)
+    how = {"n_folds": 3, "network_options": {"max_iter": 1, "n_members": 1}}
+    one, two = (list(score_folds(X, y, ["ce", "ksvm", "hgb"], workers=n, **how)) for n in (1, 2))
+    assert [each.model for each in two] == 3 * ["ce", "ksvm", "hgb"]
+    for alone, beside in zip(one, two, strict=True):
+        assert alone.measures == pytest.approx(beside.measures, nan_ok=True)
+
+
 def test_boosted_trees_weigh_classes_as_the_priors_say():
     rng = np.random.default_rng(0)
     y = np.repeat(["rare", "usual"], [40, 360])

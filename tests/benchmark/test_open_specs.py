@@ -96,6 +96,7 @@ def test_specs_that_use_no_new_key_have_the_hashes_that_stores_know():
         {"folds": {"group": "g"}},
         {"folds": {"time": "t"}},
         {"folds": {"given": "f"}},
+        {"folds": {"judged": 1}},
     ],
 )
 def test_a_key_that_changes_numbers_makes_another_benchmark(change):
@@ -190,6 +191,17 @@ def test_the_first_repeat_is_what_there_was_without_repeats(table):
     assert len({tuple(test) for test in tests}) == 9
     for start in (0, 3, 6):
         assert sorted(itertools.chain(*tests[start : start + 3])) == list(range(120))
+
+
+def test_of_folds_only_the_first_are_judged_if_the_spec_says_so(table):
+    rows, few = rows_of(table), rows_of(table, judged=2)
+    assert [f.test.tolist() for f in few.outer_folds()] == [
+        f.test.tolist() for f in rows.outer_folds()[:2]
+    ]
+    done = play(accuracy, spec_of("accuracy", ["rf"], folds={"outer": 3, "judged": 1}), table)
+    (row,) = done[-1][1].rows
+    assert row["fold"] == 0
+    assert row["processor_seconds"] > 0
 
 
 @pytest.mark.parametrize("kind", ["accuracy", "regression", "ordinal"])
@@ -466,6 +478,6 @@ def test_a_classifier_of_ours_has_the_same_measures_in_lockstep():
     ((_, without),) = play(accuracy, plain, iris())
     for row, other in zip(result.rows, without.rows, strict=True):
         assert row["auc"] > 0.95
-        assert {k: v for k, v in row.items() if k not in ("auc", "fit_seconds")} == {
-            k: v for k, v in other.items() if k != "fit_seconds"
+        assert {k: v for k, v in row.items() if k != "auc" and not k.endswith("_seconds")} == {
+            k: v for k, v in other.items() if not k.endswith("_seconds")
         }

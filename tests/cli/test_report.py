@@ -86,7 +86,7 @@ def test_kernels_have_a_page_of_their_own(run, refused, frame, tmp_path):
 
 
 def test_ctrl_c_leaves_no_page_and_no_part_of_one(run, frame, tmp_path, monkeypatch):
-    def interrupt(*_):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     path = tmp_path / "t.csv"

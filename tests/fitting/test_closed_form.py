@@ -123,6 +123,14 @@ def test_priors_and_class_weights_move_the_prediction():
     assert by_weight > plain + 0.05
 
 
+def test_balanced_class_weights_ask_for_what_kernels_do_anyway():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [90, 15])
+    X = rng.normal(size=(105, 3)) + y[:, None]
+    plain, asked = (kernel(class_weight=how).fit(X, y) for how in (None, "balanced"))
+    np.testing.assert_array_equal(plain.predict_proba(X), asked.predict_proba(X))
+
+
 def test_importances_find_the_columns_of_a_table():
     rng = np.random.default_rng(0)
     n = 300

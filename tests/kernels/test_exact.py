@@ -194,3 +194,16 @@ def test_city_distances_of_categories_are_those_of_plain_loops():
         ]
         np.testing.assert_allclose(distances("city", left, right), expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(distances("city", A[4:5], B), distances("city", A, B)[4:5])
+
+
+@pytest.mark.parametrize("kind", ["rbf", "laplace-l1"])
+def test_on_one_hot_columns_a_kernel_is_a_product_with_indicators_of_categories(kind):
+    rng = np.random.default_rng(0)
+    numbers, levels = rng.normal(size=(30, 2)), rng.integers(0, 4, size=30)
+    metric, gamma = rng.uniform(0.2, 2, size=6).astype(np.float32), 0.7
+    whole = Kernel(kind, gamma, metric)(np.hstack([numbers, np.eye(4)[levels]]))
+    of_numbers = Kernel(kind, gamma, metric[:2])(numbers)
+    weight = metric[2:] if kind == "rbf" else np.sqrt(metric[2:])
+    a, b = levels[:, None], levels[None, :]
+    differs = np.exp(-gamma * (weight[a] + weight[b]))
+    np.testing.assert_allclose(whole, of_numbers * np.where(a == b, 1, differs), atol=1e-6)

@@ -22,13 +22,28 @@ SPECS = {name: load_spec(PAPER / f"{name}.toml") for name in NAMES}
 INFO = TableInfo("credit-g", 1000, 20, 2, "print")
 
 
+UNTUNED = {name: load_spec(PAPER / f"{name}.toml") for name in ("accuracy-small", "accuracy-large")}
 BEYOND = {name: load_spec(PAPER / f"{name}.toml") for name in ("regression", "ordinal")}
 
 
 def test_there_are_no_others():
     assert sorted(path.stem for path in PAPER.glob("*.toml")) == sorted(
-        [*SPECS, *BEYOND, "mixture"]
+        [*SPECS, *BEYOND, *UNTUNED, "mixture"]
     )
+
+
+@pytest.mark.parametrize(("name", "folds"), [("accuracy-small", 10), ("accuracy-large", 1)])
+def test_specs_of_untuned_models_tune_nobody(name, folds):
+    spec = UNTUNED[name]
+    assert (spec.name, spec.kind, len(set(spec.data.datasets))) == (
+        name,
+        "accuracy",
+        len(spec.data.datasets),
+    )
+    units = {unit.model: unit.tasks for unit in plan_accuracy(spec, [INFO])}
+    assert list(units) == list(spec.models.names)
+    assert units["coco-default"] == 1  # all folds at once
+    assert {tasks for model, tasks in units.items() if not model.startswith("coco-")} == {folds}
 
 
 @pytest.mark.parametrize("name", BEYOND)

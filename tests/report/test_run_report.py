@@ -521,6 +521,28 @@ def test_what_is_special_is_told_and_only_then(request, name, change, said):
     assert said not in words(record)
 
 
+def test_other_models_stand_beside_the_heading_the_best_first(open_page, cancer, tmp_path):
+    beside = {"CoCo": [0.9, 0.96], "trees": [0.95, 0.97], "<i>": [0.5, 0.7]}
+    said = "CoCo is behind trees."
+    path = write_run_report(cancer.record, tmp_path / "b.html", beside=beside, verdict=said)
+    for width in (1280, 390):
+        page = open_page(path, width=width)
+        rows = page.locator(".beside tr")
+        assert [" ".join(text.split()) for text in rows.all_inner_texts()] == [
+            "trees 96.0 % ± 1.0",
+            "CoCo 93.0 % ± 3.0",
+            "<i> 60.0 % ± 10.0",
+        ]
+        assert page.locator(".beside .ours").inner_text().startswith("CoCo")
+        assert page.locator("header").get_by_text(said).count() == 1
+        assert "2 folds" in page.locator(".beside .note").inner_text()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        # The embedding is seen without scrolling.
+        assert page.locator("#stage").bounding_box()["y"] < (500 if width == 1280 else 900)
+        assert page.errors == []
+    assert 'class="panel beside"' not in run_report(cancer.record)
+
+
 def test_a_long_list_of_columns_is_folded(shown):
     panel = shown("cancer").locator(".columns")  # thirty numbers
     assert panel.locator("dl").is_hidden()

@@ -138,8 +138,9 @@ def _unit(spec: "Spec", info: TableInfo, name: str, kind: AnyModel) -> Unit:
 
 
 def n_outer(spec: "Spec", info: TableInfo) -> int:
-    """Return how many outer folds a table has: given ones are as many as it says."""
-    return info.n_folds or spec.folds.outer * spec.folds.repeats
+    """Return how many outer folds are run: given ones are as many as the table says."""
+    n_folds = info.n_folds or spec.folds.outer * spec.folds.repeats
+    return min(n_folds, spec.folds.judged or n_folds)
 
 
 def drive(unit: Unit, spec: "Spec", parallel: int = 1) -> Steps:
@@ -255,13 +256,14 @@ class Rows:
         """Return the folds in which all models are judged."""
         folds = self.spec.folds
         how, _ = folds.split
+        judged = folds.judged or None
         if how == "given":
-            return given_folds(self.by)
+            return given_folds(self.by)[:judged]
         names = [
             ("outer", folds.seed),
             *(("outer", folds.seed, r) for r in range(1, folds.repeats)),
         ]
-        return [fold for name in names for fold in self._split(folds.outer, *name)]
+        return [fold for name in names for fold in self._split(folds.outer, *name)][:judged]
 
     def inner_folds(self) -> list[Fold]:
         """Return the folds on which a point is tried; at random where the outer ones are given."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed, parallel_config
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.metrics import f1_score, roc_auc_score
@@ -247,9 +248,13 @@ def evaluate_folds(
 ) -> list[dict[str, Any]]:
     """Return a row of measures for each fold, with its number as "fold".
 
-    ``briefly`` leaves out all but the balanced accuracy. What ``on_fold`` returns is added.
+    ``briefly`` leaves out all but the balanced accuracy. What ``on_fold`` returns is added. Beside
+    the seconds of a fit stand those that the processor worked for it, which hang less on what else
+    the machine does: a fold's share, where all were fitted.
     """
+    started = time.process_time()
     fitted = fit_folds(kind, params, X, y, list(folds.values()), seed)
+    worked = (time.process_time() - started) / len(folds)
     rows = []
     for (number, fold), (classifier, seconds) in zip(folds.items(), fitted, strict=True):
         if briefly:
@@ -259,7 +264,9 @@ def evaluate_folds(
             measures = measure(classifier, X, y, fold.test, fold.train, whose=kind.whose)
         if on_fold is not None:
             measures = measures | on_fold(number, fold.test, classifier) | measures  # ours count
-        rows.append({"fold": number, **measures, "fit_seconds": seconds})
+        rows.append(
+            {"fold": number, **measures, "fit_seconds": seconds, "processor_seconds": worked}
+        )
     return rows
 
 
@@ -436,6 +443,7 @@ def score_folds(
     solver: str | None = None,
     network_options: dict[str, Any] | None = None,
     svm_rows: int | None = SVM_ROWS,
+    workers: int = 1,
 ) -> Iterator[FoldScores]:
     """Cross-validate models on one table, all on the same stratified and shuffled folds.
 
@@ -444,27 +452,37 @@ def score_folds(
     networks of one fold take as long as their share of all folds at once.) With "uniform" priors
     the peers weigh the classes alike as well; with "empirical" ones nobody does. ``solver`` is
     CoCo's, if it is to have another than its own choice. Support vectors learn from ``svm_rows``
-    rows at most.
+    rows at most. More than one of ``workers`` are processes of one thread each that fit side by
+    side; what they find comes in the same order.
     """
     y = np.asarray(y)
     folds = stratified(y, n_folds, seed)
     positive = rarer_class(y)
     kinds = {model: EVALUATED[model] for model in models or NAMES}
-    if any(kind.neural for kind in kinds.values()):
-        from cocoloss.fitting import jobs  # noqa: F401, PLC0415 - torch, before the clock
-    for whole in folds:
-        for model, kind in kinds.items():
-            # What the priors ask of our models, class weights ask of a peer.
-            params: dict[str, Any] = {"class_weight": "balanced" if priors == "uniform" else None}
-            if kind.neural:
-                params = {"priors": priors, **(network_options or {})}
-                if model == "coco" and solver is not None:
-                    params["solver"] = solver
-            fold = capped(whole, y, model, svm_rows, seed)
-            ((classifier, seconds),) = fit_folds(kind, params, X, y, [fold], seed)
-            found = all_measures(classifier, X, y, fold.test, positive)
-            n_train, n_left_out = len(fold.train), len(whole.train) - len(fold.train)
-            yield FoldScores(model, found, seconds, n_train, n_left_out, len(folds))
+
+    def score(model: str, whole: Fold) -> FoldScores:
+        # What the priors ask of our models, class weights ask of a peer.
+        params: dict[str, Any] = {"class_weight": "balanced" if priors == "uniform" else None}
+        if kinds[model].neural:
+            from cocoloss.fitting import jobs  # noqa: F401, PLC0415 - torch, before the clock
+
+            params = {"priors": priors, **(network_options or {})}
+            if model == "coco" and solver is not None:
+                params["solver"] = solver
+        fold = capped(whole, y, model, svm_rows, seed)
+        ((classifier, seconds),) = fit_folds(kinds[model], params, X, y, [fold], seed)
+        found = all_measures(classifier, X, y, fold.test, positive)
+        n_train, n_left_out = len(fold.train), len(whole.train) - len(fold.train)
+        return FoldScores(model, found, seconds, n_train, n_left_out, len(folds))
+
+    asked = [(model, whole) for whole in folds for model in kinds]
+    if workers == 1:
+        yield from (score(*each) for each in asked)
+        return
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        side_by_side = Parallel(n_jobs=workers, return_as="generator")
+        found = side_by_side(delayed(score)(*each) for each in asked)
+    yield from found
 
 
 def stratified(y: NDArray[Any], n_folds: int, seed: int) -> list[Fold]:

@@ -407,8 +407,10 @@ def judge_folds(
     """
     rows = []
     for (number, fold), seed in zip(folds.items(), seeds, strict=True):
+        started = time.process_time()
         try:
             fitted, seconds = fit_fold(partial(model.make, **params), X, y, fold, seed, device)
+            worked = time.process_time() - started
             test = _safe_indexing(X, fold.test)
             if model.whose:
                 _check_numbers(fitted.predict(test), len(fold.test), model.whose)
@@ -424,7 +426,7 @@ def judge_folds(
         if on_fold is not None:
             says = _Ranked(model, fitted) if "kappa" in judge.measures else fitted
             found = found | on_fold(number, fold.test, says) | found  # ours count
-        rows.append({"fold": number, **found, "fit_seconds": seconds})
+        rows.append({"fold": number, **found, "fit_seconds": seconds, "processor_seconds": worked})
     return rows
 
 

@@ -168,7 +168,7 @@ PLACE = ("folder", "where", "experiments", "says_trials")  # where a spec comes 
 ADDED_LATER = {
     "tuning": ("trials",),
     "training": ("max_units",),
-    "folds": ("repeats", "group", "time", "given"),
+    "folds": ("repeats", "group", "time", "given", "judged"),
 }
 LATER = {key for keys in ADDED_LATER.values() for key in keys}
 TRIALS = ("trials_per_hyperparameter", "trials")  # what says that something is tuned
@@ -197,6 +197,7 @@ class Folds:
     group: str = ""  # column: rows with one value are in one fold
     time: str = ""  # column: a fold is learnt from what was before it
     given: str = ""  # column of numbers of folds, or a CSV file of them
+    judged: int = 0  # only the first so many of the outer folds are run; 0: all
 
     @property
     def split(self) -> tuple[str, str]:
@@ -440,6 +441,7 @@ SECTIONS: dict[str, tuple[type, dict[str, Check]]] = {
             "group": text,
             "time": text,
             "given": text,
+            "judged": whole(0),
         },
     ),
     "tuning": (

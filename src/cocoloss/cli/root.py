@@ -30,7 +30,7 @@ COMMANDS = {
     "compare": ("cocoloss.cli.compare", "Rank models by a table of scores, with tests."),
     "data": ("cocoloss.cli.data", "List, fetch and check tables."),
     "bench": ("cocoloss.cli.bench", "Many models on many tables, resumable."),
-    "demo": ("cocoloss.cli.evaluate", "Compare models on two data sets and write a report."),
+    "demo": ("cocoloss.cli.evaluate", "Compare models on three data sets and write a report."),
 }
 STANDARD_INPUT = re.compile(r"\S*cocoloss-\w+.standard input")  # where options.TablePath keeps it
 TRACEBACK = "COCOLOSS_TRACEBACK"

@@ -35,6 +35,7 @@ from cocoloss.fitting.model import (
     as_inputs,
 )
 from cocoloss.fitting.targets import (
+    beyond_balance,
     class_weights,
     decision_prior,
     make_copies,
@@ -553,6 +554,7 @@ def _fit_look(
 
     with threads_for(WORTH_A_THREAD):
         weights = class_weights(estimator.class_weight, classes, totals)
+        weights = beyond_balance(estimator.class_weight, weights)
         lesson = Lesson(inputs, labels, copies, weights, points, prior)
         means = estimator.landmarks == "kmeans"
         form = fit_sampled(lesson, totals, seed, second_pass, pace, means=means)

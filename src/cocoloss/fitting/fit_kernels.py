@@ -37,6 +37,7 @@ from cocoloss.fitting.model import (
     History,
     Together,
 )
+from cocoloss.fitting.targets import beyond_balance
 from cocoloss.geometry import target_points
 from cocoloss.heads.readout import pool_weights
 from cocoloss.kernels import KernelMachine
@@ -96,7 +97,8 @@ def solve_rows(estimator: Any, rows: Rows, pace: Pace, q: int | None = None) -> 
     # Embeddings of kernels and networks have one dimension.
     q = q if design is None else design.layer_sizes[-1]
     points = target_points(estimator.similarity, len(rows.classes), q)
-    lesson = Lesson(rows.inputs, rows.labels, rows.weights, rows.class_weights, points, rows.prior)
+    scale = beyond_balance(estimator.class_weight, rows.class_weights)
+    lesson = Lesson(rows.inputs, rows.labels, rows.weights, scale, points, rows.prior)
     # What two threads take where cores are busy nobody can foresee, so that no limit would be kept.
     threaded = n >= THREADED and pace.limit is None
     means = estimator.landmarks == "kmeans"

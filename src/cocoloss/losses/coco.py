@@ -71,7 +71,7 @@ class CoCoLoss(EmbeddingLoss):
         network divides by the norm itself, or with ``norm_weight=0``, to read posteriors.
     norm_weight : float, default=1.0
         What the second sum weighs: 1 is the paper's, and 0 leaves the pairs, whose minimiser is the
-        conditional mean of the target points (docs/theory.md, section 8). Where norms are divided
+        conditional mean of the target points (docs/theory.md, section 1). Where norms are divided
         out the second sum is zero, whatever it weighs.
     **options
         ``reduction``, ``process_group`` and ``validate`` of :class:`EmbeddingLoss`. "mean" is the

@@ -7,6 +7,7 @@ the order in which ``templates/run.html`` writes it and ``assets/run.js`` draws 
 import base64
 import math
 import os
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,13 @@ LARGEST = 32767
 NOTHING = -32768  # a coordinate that is not a number
 
 
-def write_run_report(record: RunRecord | NumbersRecord, path: str | os.PathLike[str]) -> Path:
+def write_run_report(
+    record: RunRecord | NumbersRecord,
+    path: str | os.PathLike[str],
+    *,
+    beside: Mapping[str, Sequence[float]] | None = None,
+    verdict: str = "",
+) -> Path:
     """Write the report of a run: one HTML file that fetches nothing.
 
     Parameters
@@ -64,6 +71,11 @@ def write_run_report(record: RunRecord | NumbersRecord, path: str | os.PathLike[
         From :func:`cocoloss.recording.record_fit` or :func:`cocoloss.recording.record_numbers`.
     path : path
         The file; replaced if it exists.
+    beside : mapping, optional
+        Of a model of classes and of others, by name, the balanced accuracy of each fold of a
+        cross-validation; that of the page comes first. They stand beside the heading.
+    verdict : str
+        What there is to say of that, in a sentence or two.
 
     Returns
     -------
@@ -87,14 +99,19 @@ def write_run_report(record: RunRecord | NumbersRecord, path: str | os.PathLike[
     ...     write_run_report(record, Path(folder) / "wine.html").stat().st_size > 10_000
     True
     """
-    made = numbers_report(record) if isinstance(record, NumbersRecord) else run_report(record)
+    if isinstance(record, NumbersRecord):
+        made = numbers_report(record)
+    else:
+        made = run_report(record, beside=beside, verdict=verdict)
     with write_whole(path) as aside:
         aside.write_bytes(made.encode())
     return Path(path)
 
 
-def run_report(record: RunRecord) -> str:
-    """Return the report of a run as HTML."""
+def run_report(
+    record: RunRecord, *, beside: Mapping[str, Sequence[float]] | None = None, verdict: str = ""
+) -> str:
+    """Return the report of a run as HTML; arguments are those of :func:`write_run_report`."""
     view = None
     if record.n_snapshots:
         with threadpool_limits(1, user_api="blas"):  # small products: threads only cost
@@ -137,7 +154,19 @@ def run_report(record: RunRecord) -> str:
         common_angle=common_angle(record),
         columns=columns_of(record),
         arguments=arguments_of(record),
+        beside=_beside(beside or {}),
+        n_folds=max(map(len, (beside or {}).values()), default=0),
+        verdict=verdict,
     )
+
+
+def _beside(scores: Mapping[str, Sequence[float]]) -> list[tuple[str, float, float, bool]]:
+    """Return name, mean and spread of the models, the best first, and which is that of the page."""
+    rows = [
+        (name, float(np.mean(of_folds)), float(np.std(of_folds)), place == 0)
+        for place, (name, of_folds) in enumerate(scores.items())
+    ]
+    return sorted(rows, key=lambda row: -row[1])
 
 
 def _kernels(record: RunRecord) -> dict[str, Any]:
