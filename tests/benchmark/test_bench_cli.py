@@ -1,3 +1,4 @@
+import gc
 import json
 import os
 import pty
@@ -5,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +16,7 @@ from bench_cli import FAILED, SPEC, bench, refusal
 from bench_helpers import numbers, wait_for_rows
 from click.testing import CliRunner
 
+from cocoloss.benchmark.runner import Session
 from cocoloss.benchmark.spec import load_spec
 from cocoloss.benchmark.store import Store, results
 from cocoloss.cli.root import main
@@ -268,6 +271,22 @@ def test_a_stopped_run_says_how_to_go_on_and_goes_on(folder, how):
     with Store("whole.sqlite") as whole, Store("tiny.sqlite") as stopped:
         bench("run", spec, "--workers", 0, "--store", "whole.sqlite", code=FAILED)
         assert numbers(stopped, load_spec(spec)) == numbers(whole, load_spec(spec))
+
+
+def test_what_was_begun_and_dropped_at_ctrl_c_says_nothing(folder, monkeypatch):
+    async def begun():
+        """Do what nobody waits for."""
+
+    def stopped(*_, **__):
+        begun()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "run", stopped)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        bench("run", "tiny.toml", "--workers", 0, code=130)
+        gc.collect()
+    assert not warned
 
 
 def test_a_terminal_shows_what_is_running_and_how_long_it_will_take(folder):

@@ -1,5 +1,6 @@
 """``cocoloss bench``: many models on many tables, on one machine or on a cluster."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -182,6 +183,8 @@ def run(
         bench_texts.say_left_out(made)
         if not as_json:
             bench_texts.say_what_is_left(session, at_once, retry_failed=retry_failed)
+        # What Dask has begun and drops at Ctrl-C would be the last that the user reads.
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
         live = messages.is_terminal() and not as_json
         progress = bench_texts.LiveProgress() if live else bench_texts.LineProgress()
         try:
