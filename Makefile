@@ -28,9 +28,12 @@ demo: install ## compare six models on three data sets and write a page about ea
 shell: install ## open a shell in which cocoloss and its Python come first
 	@VIRTUAL_ENV="$(CURDIR)/.venv" PATH="$(CURDIR)/$(BIN):$$PATH" "$${SHELL:-/bin/sh}" -i
 
+# One more than there are cores, at most four: some tests wait for processes that they have started.
+TESTERS := $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 3 ? cores + 1 : 4)))
+
 test: install ## run every test: the package, its docstrings, the README and the docs
-	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal src tests
-	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile README.md docs # a page is read from top to bottom
+	$(BIN)/pytest --numprocesses $(TESTERS) --dist worksteal src tests
+	$(BIN)/pytest --numprocesses $(TESTERS) --dist loadfile README.md docs # a page is read from top to bottom
 
 check: install ## ruff, formatting, mypy --strict and the layer test
 	$(BIN)/ruff check .

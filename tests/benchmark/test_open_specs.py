@@ -198,7 +198,7 @@ def test_of_folds_only_the_first_are_judged_if_the_spec_says_so(table):
     assert [f.test.tolist() for f in few.outer_folds()] == [
         f.test.tolist() for f in rows.outer_folds()[:2]
     ]
-    done = play(accuracy, spec_of("accuracy", ["rf"], folds={"outer": 3, "judged": 1}), table)
+    done = play(accuracy, spec_of("accuracy", ["ksvm"], folds={"outer": 3, "judged": 1}), table)
     (row,) = done[-1][1].rows
     assert row["fold"] == 0
     assert row["processor_seconds"] > 0

@@ -352,7 +352,7 @@ def test_killed_at_any_moment_every_result_has_its_predictions(tmp_path):
     kills = 0
     while True:
         driver = subprocess.Popen([*command, str(killed)])
-        while driver.poll() is None and n_results(killed) < 3 + 4 * kills:
+        while driver.poll() is None and n_results(killed) < 3 + 7 * kills:
             time.sleep(0.005)
         time.sleep(moments.uniform(0, 0.03))
         if driver.poll() is not None:

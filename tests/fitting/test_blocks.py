@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris, load_wine
 
 from cluster import Processes
-from cocoloss import CoCoClassifier
+from cocoloss import CoCoClassifier, CoCoOrdinalClassifier, CoCoRegressor
 from cocoloss.columns.column_kinds import ColumnsWarning
-from cocoloss.exceptions import CoCoError
+from cocoloss.exceptions import CoCoError, OrderHint
 from cocoloss.fitting import blocks
-from cocoloss.fitting.blocks import look_at
+from cocoloss.fitting.blocks import LookAt
 from cocoloss.geometry import target_points
 from cocoloss.kernels import LandmarkPath, Landmarks, closed_form
 from cocoloss.kernels.classes import Lesson, merge
+from cocoloss.kernels.numbers import SEARCH
 from cocoloss.kernels.search import USUAL
 
 SMALL = {blocks: {"SAMPLE": 400, "PER_CLASS": 20}}
@@ -155,26 +156,29 @@ def test_a_sample_is_drawn_by_contents_and_counts_exactly(cuts, seed, n_values):
     rng = np.random.default_rng(seed)
     X = np.c_[rng.integers(0, n_values, size=1200), rng.integers(0, 3, size=1200)]
     y = (rng.random(1200) < 0.02).astype(int)
-    whole = look_at(X, y, seed, "test")
+    look_at = LookAt(seed, "test")
+    whole = look_at(X, y)
     pieces = zip(cut(X, cuts), cut(y, cuts), strict=True)
-    looks = [look_at(*piece, seed, "test") for piece in pieces]
+    looks = [look_at(*piece) for piece in pieces]
     rng.shuffle(looks)
     added = sum(looks[1:], start=looks[0])
-    for name in ("classes", "counts", "rows", "label", "priority", "copies", "whole"):
+    for name in ("rows", "y", "priority", "copies", "whole"):
         np.testing.assert_array_equal(getattr(added, name), getattr(whole, name))
+    for name in ("names", "counts"):
+        np.testing.assert_array_equal(getattr(added.target, name), getattr(whole.target, name))
     pairs, counts = np.unique(np.c_[X, y], axis=0, return_counts=True)
-    drawn = np.c_[added.rows, added.label]
+    drawn = np.c_[added.rows, added.y]
     for pair, copies in zip(drawn, added.copies, strict=True):
         assert copies == counts[(pairs == pair).all(axis=1)].item()
     assert added.whole == (len(drawn) == len(pairs))
     for c in (0, 1):
-        assert (added.label == c).sum() >= min(20, (pairs[:, 2] == c).sum())
+        assert (added.y == c).sum() >= min(20, (pairs[:, 2] == c).sum())
     assert len(drawn) <= 400 + 20
 
 
 def test_a_sample_is_like_the_table():
     X = np.random.default_rng(0).normal(size=(20_000, 1))
-    means = [look_at(X, X[:, 0] > 0, seed, "test").rows.mean() for seed in range(30)]
+    means = [LookAt(seed, "test")(X, X[:, 0] > 0).rows.mean() for seed in range(30)]
     assert abs(np.mean(means)) < 3 / np.sqrt(30 * 400)
     assert np.std(means) == pytest.approx(1 / np.sqrt(400), rel=0.4)
 
@@ -336,6 +340,140 @@ def test_no_mean_is_that_of_a_row_alone():
     assert np.abs(means).max() < 20
     alone = closed_form.mean_rows(X[:2], np.ones(2, np.float32), 30, np.random.default_rng(0))
     np.testing.assert_allclose(alone, X[:2].mean(axis=0, keepdims=True), rtol=1e-6)
+
+
+# Levels and numbers -----------------------------------------------------------------------------
+
+
+def test_levels_of_blocks_have_the_order_that_is_given():
+    levels = ["far", "below", "above"]
+    arguments = {"solver": "kernel", "random_state": 0, "levels": levels}
+    ordinal = CoCoOrdinalClassifier(**arguments).fit(cut(TABLE, [900, 2100]), "y")
+    assert ordinal.classes_.tolist() == levels
+    counts = TABLE.y.value_counts()[levels]
+    np.testing.assert_array_equal(ordinal.history_.class_masses, counts)
+    assert ordinal.score(ROWS, TABLE.y) > 0.8
+    with pytest.raises(CoCoError, match="must know the order of the levels"):
+        CoCoOrdinalClassifier(solver="kernel").fit([TABLE], "y")
+
+
+@pytest.mark.parametrize("n", [300, 3000])
+def test_the_order_of_an_ordered_categorical_is_known_in_blocks(n):
+    levels = ["none", "far", "below", "above"]
+    y = pd.Categorical(TABLE.y, categories=levels, ordered=True)
+    parts = cut(TABLE.assign(y=y)[:n], [100, 200])
+    ordinal = CoCoOrdinalClassifier(solver="kernel", random_state=0).fit(parts, "y")
+    assert ordinal.classes_.tolist() == levels[1:]
+    with pytest.warns(OrderHint):
+        fit(parts)
+    other = TABLE.assign(y=pd.Categorical(TABLE.y, levels[::-1], ordered=True))
+    with pytest.raises(CoCoError, match="ordered in one way in one block"):
+        CoCoOrdinalClassifier(solver="kernel").fit([parts[0], other], "y")
+
+
+def numbers(n=3000, seed=0):
+    """Rows of which some occur twice, and skewed numbers."""
+    rng = np.random.default_rng(seed)
+    frame = made_up(n, seed).drop(columns="y")
+    return frame.assign(y=np.exp(frame.a * frame.b + rng.normal(size=n) / 5).round(3))
+
+
+NUMBERS = numbers()
+
+
+def regress(X, y="y", **arguments):
+    return CoCoRegressor(solver="kernel", random_state=0, **arguments).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def regressed():
+    """The fit to one block that is the table of numbers."""
+    return regress([NUMBERS])
+
+
+def test_numbers_are_the_fit_to_all_rows_on_the_same_landmarks(regressed):
+    model = regressed.model_
+    assert model.readout.response.powers < 1  # they are skewed
+    machine, X = model.networks, regressed.preprocessor_.transform(ROWS)
+    V = model.readout.response.points(NUMBERS[["y"]].to_numpy())
+    for kernel, alpha in zip(machine.kernels, machine.alphas, strict=True):
+        landmarks = Landmarks(kernel, machine.rows)
+        path = LandmarkPath.of(landmarks, landmarks.sums(X, V, np.ones(len(X))))
+        K = kernel(X[:200], machine.rows).astype(np.float64)
+        off = [
+            np.abs(K @ (len(machine.kernels) * alpha - path.alpha(ridge))).max()
+            for ridge in SEARCH.landmark_ridges
+        ]
+        assert min(off) < 1e-6 < sorted(off)[1]
+
+
+@pytest.mark.parametrize("cuts", [[1], [700, 701, 2000]])
+def test_size_and_order_of_blocks_of_numbers_change_nothing(regressed, cuts):
+    other = regress(lambda: iter(cut(NUMBERS, cuts)[::-1]))
+    np.testing.assert_allclose(other.predict(ROWS), regressed.predict(ROWS), rtol=1e-6, atol=1e-6)
+    ends = (each.predict_interval(ROWS) for each in (other, regressed))
+    np.testing.assert_allclose(*ends, rtol=1e-5, atol=1e-5)
+    assert other.loo_score_ == pytest.approx(regressed.loo_score_, abs=1e-6)
+    seen = other.loo_.numbers
+    assert (seen.n_rows, seen.least, seen.most) == (3000, NUMBERS.y.min(), NUMBERS.y.max())
+    assert seen.mean == pytest.approx(NUMBERS.y.mean())
+    assert seen.scatter / 3000 == pytest.approx(NUMBERS.y.var(ddof=0))
+
+
+def test_numbers_of_blocks_are_as_good_as_those_of_the_table(regressed, tmp_path):
+    test = numbers(2000, seed=1)
+    X, y = test.drop(columns="y"), test.y
+    whole = CoCoRegressor(solver="kernel", random_state=0).fit(ROWS, NUMBERS.y)
+    assert regressed.score(X, y) > whole.score(X, y) - 0.1
+    low, high = regressed.predict_interval(X).T
+    assert 0.85 < np.mean((low <= y) & (y <= high)) < 0.95
+    assert regressed.quality_["R2"].value == pytest.approx(regressed.loo_score_)
+    assert not hasattr(regressed, "loo_prediction_")
+    regressed.save(tmp_path / "m.coco")
+    loaded = CoCoRegressor.load(tmp_path / "m.coco")
+    np.testing.assert_array_equal(loaded.predict(X), regressed.predict(X))
+    means = regress([NUMBERS], landmarks="kmeans")
+    held = regressed.preprocessor_.transform(ROWS)
+    for machine in (means.model_.networks, means.model_.readout.spread.machine):
+        assert not (machine.rows[:, None] == held).all(axis=2).any()
+
+
+def test_a_few_numbers_in_blocks_are_the_table():
+    some, y = NUMBERS[:150], NUMBERS.y[:150]
+    whole = CoCoRegressor(random_state=0).fit(ROWS[:150], y)
+    parts = CoCoRegressor(random_state=0).fit(cut(some, [40, 90]), "y")
+    np.testing.assert_allclose(parts.predict(ROWS), whole.predict(ROWS), rtol=1e-6)
+    assert parts.loo_score_ == pytest.approx(whole.loo_score_)
+    two = CoCoRegressor(random_state=0).fit([(ROWS[:150], np.c_[y, -y])], None)
+    assert two.predict(ROWS[:7]).shape == (7, 2)
+
+
+def test_numbers_that_the_sample_lacks_are_finite():
+    odd = NUMBERS.assign(y=NUMBERS.y + 1)
+    odd.loc[1234, "y"] = -1e3
+    assert np.isfinite(regress([odd]).predict(ROWS)).all()
+
+
+REFUSED_NUMBERS = {
+    "networks": ([NUMBERS], "y", {"solver": "both"}, "by solver='kernel' .--solver kernel.$"),
+    "text": ([TABLE], "y", {}, "y must hold numbers for CoCoRegressor"),
+    "gaps": ([NUMBERS.assign(y=np.nan)], "y", {}, "y contains NaN or infinity"),
+    "a limit": ([NUMBERS], "y", {"time_limit": 9}, "time_limit is not for a table in blocks"),
+    "more and less": (
+        [(ROWS, NUMBERS.y), (ROWS, NUMBERS[["y", "a"]])],
+        None,
+        {},
+        "1 numbers a row in one block, and 2 in another",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "arguments", "message"), REFUSED_NUMBERS.values(), ids=REFUSED_NUMBERS
+)
+def test_numbers_that_cannot_be_are_refused(X, y, arguments, message):
+    with pytest.raises(CoCoError, match=message):
+        CoCoRegressor(**arguments).fit(X, y)
 
 
 # Refusals ---------------------------------------------------------------------------------------

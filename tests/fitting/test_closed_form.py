@@ -448,7 +448,7 @@ def blas_threads():
 def test_what_comes_before_the_fit_takes_its_time_too(rings, monkeypatch, solver):
     """The first fit of a process imports torch, for seconds."""
     X, y = rings
-    monkeypatch.setattr(CoCoClassifier, "_hint_at_order", lambda *_: time.sleep(0.6))
+    monkeypatch.setattr(CoCoClassifier, "hint_at_order", lambda *_: time.sleep(0.6))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         hurried = CoCoClassifier(time_limit=0.5, solver=solver, random_state=0)

@@ -103,20 +103,6 @@ def test_soft_learns_from_rows_without_a_label(setting, tmp_path):
         assert len(soft.heads_) == 6  # three teachers, three students
 
 
-def test_soft_is_better_than_ignoring_where_digits_have_five_labels():
-    gains = []
-    for seed in range(3):
-        y = few(Y_DIGITS, 5, seed)
-        scores = [
-            CoCoClassifier(unlabelled=how, random_state=0)
-            .fit(X_DIGITS[:600], y[:600])
-            .score(X_DIGITS[600:], Y_DIGITS[600:])
-            for how in ("ignore", "soft")
-        ]
-        gains.append(scores[1] - scores[0])
-    assert np.mean(gains) > 0
-
-
 def test_priors_and_calibration_are_those_of_labelled_rows():
     y = np.where(np.arange(len(Y)) % 3 == 0, Y, -1)
     soft = CoCoClassifier(unlabelled="soft", priors="empirical", random_state=0).fit(X, y)

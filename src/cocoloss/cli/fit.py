@@ -185,14 +185,21 @@ def _of_numbers(estimator: Any, table: TrainingTable | TrainingBlocks) -> dict[s
     """Return what the numbers are like, and how far off rows are that were left out."""
     import numpy as np  # noqa: PLC0415 - heavy
 
-    y = np.asarray(table.y)
-    return {
-        "rows": len(y),
-        "numbers": {"least": y.min(), "mean": y.mean(), "most": y.max(), "deviation": y.std()},
-        "loo_r2": estimator.loo_score_,
-        "loo_rmse": float(np.sqrt(np.mean(np.square(estimator.loo_prediction_ - y)))),
-        "networks": len(estimator.model_.mixing) - (estimator.model_.machine is not None),
-    }
+    facts: dict[str, Any]
+    if isinstance(table, TrainingTable):
+        y = np.asarray(table.y)
+        facts = {"least": y.min(), "mean": y.mean(), "most": y.max(), "deviation": y.std()}
+        facts = {"rows": len(y), "numbers": facts}
+        facts["loo_rmse"] = float(np.sqrt(np.mean(np.square(estimator.loo_prediction_ - y))))
+    else:
+        seen = estimator.loo_.numbers
+        facts = {name: getattr(seen, name).item() for name in ("least", "mean", "most")}
+        facts |= {"deviation": float(np.sqrt(seen.scatter.item() / seen.n_rows))}
+        facts = {"rows": seen.n_rows, "numbers": facts}
+        facts["loo_rmse"] = estimator.quality_.measures["RMSE"].value
+    facts["loo_r2"] = estimator.loo_score_
+    facts["networks"] = len(estimator.model_.mixing) - (estimator.model_.machine is not None)
+    return facts
 
 
 def _of_kernels(estimator: Any) -> dict[str, Any]:

@@ -515,8 +515,6 @@ class TrainingFiles:
         first, *others = (TrainingFile(file, **rest) for file in files)
         if others or (first.file.is_file() and first.file.stat().st_size > LARGE_FILE):
             blocks = TrainingBlocks.of([first, *others])
-            if blocks.task == "numbers":
-                return blocks.joined()
             if missing == "keep":
                 raise CoCoError(
                     "--unlabelled soft needs the whole table in memory; name one file, or use "
@@ -582,15 +580,6 @@ class TrainingBlocks:
     def left_out(self) -> dict[str, str]:
         """Columns that the files have besides, and why they are not used."""
         return dict.fromkeys(self.counters, "counts the rows")
-
-    def joined(self) -> TrainingTable:
-        """Return the table, read, for an estimator that needs all of it at once."""
-        import pandas as pd  # noqa: PLC0415 - heavy
-
-        X, y = (pd.concat(parts, ignore_index=True) for parts in zip(*self.X(), strict=True))
-        return TrainingTable(
-            X, y, self.name, self.preprocess, left_out=self.left_out, task=self.task
-        )
 
     def X(self) -> "Iterator[tuple[pd.DataFrame, pd.Series[Any]]]":  # noqa: N802 - as of a table
         """Yield the rows with a class of each block, and their classes."""

@@ -148,7 +148,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
         from cocoloss.fitting import fit as steps  # noqa: PLC0415 - torch, to train
         from cocoloss.fitting.jobs import train_jobs  # noqa: PLC0415
 
-        self._hint_at_order(y)
+        self.hint_at_order(y)
         with steps.unchanged_on_failure(self):
             if self.unlabelled is not None:
                 steps.check_arguments(self)
@@ -165,10 +165,9 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
                     return self
                 sample_weight = np.where(known, weights, 0.0)
             if is_in_blocks(X, y):
-                from cocoloss.fitting.blocks import fit_blocks  # noqa: PLC0415 - seldom needed
+                from cocoloss.fitting.fit_blocks import fit_blocks  # noqa: PLC0415
 
                 self.keep(*fit_blocks(self, X, y, sample_weight))
-                self._check_order_of_blocks()
                 return self
             if steps.solver_of(self) != "network":
                 from cocoloss.fitting.fit_kernels import fit_kernels  # noqa: PLC0415 - scipy
@@ -186,18 +185,8 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
         """Return sorted classes in the order that they are to have; ``y`` is as it was given."""
         return classes
 
-    def _hint_at_order(self, y: Any) -> None:
+    def hint_at_order(self, y: Any) -> None:
         """Say so if y has an order that this classifier does not look at."""
-
-    def _check_order_of_blocks(self) -> None:
-        """Refuse classes whose order is not that in which blocks are counted, the sorted one."""
-        counted = np.unique(self.model_.classes)
-        ordered = self.in_order(counted, None)
-        if not np.array_equal(ordered, counted):
-            raise CoCoError(
-                f"classes of a table in blocks are taken in the order {counted.tolist()}, not "
-                f"{ordered.tolist()}; write levels as numbers there"
-            )
 
     @_of_networks
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -598,7 +587,7 @@ class CoCoClassifier(BaseNetworkClassifier):
             )
         return CoCo(balance=check_balance(self.balance), similarity=self.similarity)
 
-    def _hint_at_order(self, y: Any) -> None:
+    def hint_at_order(self, y: Any) -> None:
         """Say once for a line of code that the order of y could be used."""
         ordered = ordered_categories(y)
         asked = not isinstance(self.similarity, str) or self.similarity != "simplex"
@@ -675,7 +664,7 @@ class CoCoOrdinalClassifier(CoCoClassifier):
             )
         return classes
 
-    def _hint_at_order(self, y: Any) -> None:
+    def hint_at_order(self, y: Any) -> None:
         """Nothing to hint at."""
 
     def predict(

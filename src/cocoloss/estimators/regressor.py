@@ -15,7 +15,6 @@ from sklearn.base import RegressorMixin
 from cocoloss._checks import RandomState
 from cocoloss.columns.frames import is_in_blocks
 from cocoloss.estimators.base import TableEstimator, part_of
-from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.model import History
 from cocoloss.fitting.regression import FittedRegression
 from cocoloss.pace import Pace
@@ -106,21 +105,23 @@ class CoCoRegressor(RegressorMixin, TableEstimator):
 
         Parameters
         ----------
-        X : DataFrame or array of shape (n, d)
-            Numbers, categories, dates, booleans, with gaps.
-        y : array of shape (n,) or (n, t)
-            Numbers, without gaps.
+        X : DataFrame or array of shape (n, d), or a table in blocks
+            Numbers, categories, dates, booleans, with gaps; kernels also take blocks, as those of
+            :class:`CoCoClassifier` do.
+        y : array of shape (n,) or (n, t), or the name of a column
+            Numbers, without gaps. Of a table in blocks the name of their column, or a Dask Series;
+            None where blocks are pairs.
         sample_weight : array of shape (n,), optional
             How often each row counts, as for :class:`CoCoClassifier`: 2 is exactly the row twice.
         """
         pace = Pace(self.time_limit, verbose=self.verbose)  # imports take their part of it
+        if is_in_blocks(X, y):
+            from cocoloss.fitting.fit_blocks import fit_number_blocks  # noqa: PLC0415
+
+            fit_number_blocks(self, X, y, sample_weight)
+            return self
         from cocoloss.fitting.fit_numbers import fit_numbers  # noqa: PLC0415 - scipy's solvers
 
-        if is_in_blocks(X, y):
-            raise CoCoError(
-                f"{type(self).__name__} takes tables in memory; draw a sample of the rows, such as "
-                f"100,000 of them"
-            )
         fit_numbers(self, X, y, sample_weight, pace)
         return self
 

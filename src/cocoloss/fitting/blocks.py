@@ -1,21 +1,20 @@
-"""Fits to tables in blocks: beyond memory, and beyond one machine.
+"""Tables in blocks: beyond memory, and beyond one machine.
 
-    first pass   ``look_at``   exact class counts, and a sample from which all that is chosen comes:
-                               preprocessing, kernels, metric, landmarks
-    second pass  ``SumsOf``    what each block says of functions on the landmarks, added up
+    first pass   ``LookAt``   what the target is like, exactly, and a sample from which all that is
+                              chosen comes: preprocessing, kernels, metric, landmarks
+    second pass  ``SumsOf``   what each block says of functions on the landmarks, added up
 
 Memory is that of one block, of the sample, and of an m x m matrix for each kernel. Blocks are read
 here, one after the other, or by the workers of a Dask cluster, which send sums. Neither the order
 of the blocks nor their size decides anything: rows are drawn by what they hold.
 
-Workers import this module; it needs no torch before a model is put together.
+Workers import this module, which needs no torch; fit_blocks.py puts models together.
 """
 
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -25,29 +24,19 @@ from scipy.sparse import vstack
 from sklearn.utils import _safe_indexing
 
 from cocoloss._checks import did_you_mean, is_sparse, listed
-from cocoloss.columns.column_kinds import warn_of_columns
 from cocoloss.columns.encoder import TableEncoder
 from cocoloss.columns.frames import are_paths, is_dask, is_dataset, is_polars, rows_of
 from cocoloss.exceptions import CoCoError
-from cocoloss.fitting.model import (
-    FittedModel,
-    History,
-    as_inputs,
-)
+from cocoloss.fitting.model import as_inputs
 from cocoloss.fitting.targets import (
-    beyond_balance,
-    class_weights,
-    decision_prior,
-    make_copies,
+    ordered_categories,
+    read_numbers,
     read_target,
     row_codes,
 )
-from cocoloss.geometry import target_points
 from cocoloss.kernels import Kernel, Sums, sums_of
-from cocoloss.kernels.classes import Lesson, fit_sampled
-from cocoloss.kernels.closed_form import Plan
+from cocoloss.kernels.intervals import Response
 from cocoloss.pace import Pace
-from cocoloss.threads import WORTH_A_THREAD, threads_for
 
 SAMPLE = 20_000  # distinct rows that are drawn: a table of fewer is fitted as if it had come whole
 PER_CLASS = 200  # rows of each class that are drawn besides, if there are no more than 100 classes
@@ -58,7 +47,7 @@ READ_ROWS = 65_536  # of a Parquet file at once, and of a block that become numb
 SAID_EVERY = 5  # seconds, by a verbose fit
 MOST_ADDED_THERE = 16  # blocks whose sums workers add up before they send them
 
-Block = tuple[Any, Any]  # rows, and their classes
+Block = tuple[Any, Any]  # rows, and their classes or numbers
 Reader = Callable[[Any, Any], Any]  # makes of a block a value; those of blocks can be added
 
 
@@ -248,18 +237,112 @@ def _as_rows(X: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
+class Classes:
+    """How often each class occurs in some blocks."""
+
+    names: NDArray[Any]  # (C,), sorted
+    counts: NDArray[np.int64]  # (C,)
+    order: NDArray[Any] | None = None  # the categories of an ordered categorical, if y is one
+
+    def __post_init__(self) -> None:
+        if len(self.names) > MOST_CLASSES:
+            raise CoCoError(
+                f"y has more than {MOST_CLASSES:,} different values ({len(self.names):,} so far); "
+                f"it looks like an identifier or a quantity, not like classes"
+            )
+
+    @classmethod
+    def of(cls, y: NDArray[Any], order: NDArray[Any] | None) -> Self:
+        """Count the classes of one block."""
+        names, counts = np.unique(y, return_counts=True)
+        return cls(names, counts, order)
+
+    def __add__(self, other: Self) -> Self:
+        names, place = np.unique(_of_one_kind([self.names, other.names]), return_inverse=True)
+        counts = np.bincount(place, weights=np.r_[self.counts, other.counts])
+        orders = [each.order for each in (self, other) if each.order is not None]
+        if orders and not np.array_equal(orders[0], orders[-1]):
+            raise CoCoError(
+                f"y is ordered in one way in one block, {orders[0].tolist()!r:.80}, and in another "
+                f"in another, {orders[-1].tolist()!r:.80}; give all blocks the same categories"
+            )
+        return type(self)(names, counts.astype(np.int64), orders[0] if orders else None)
+
+    def in_order(self, y: NDArray[Any]) -> Any:
+        """Return classes as a target that tells their order, if there is one."""
+        if self.order is None:
+            return y
+        return pd.Categorical(y, categories=self.order, ordered=True)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows seen, copies included."""
+        return int(self.counts.sum())
+
+    def sampled(self, y: NDArray[Any], most: int) -> NDArray[np.bool_]:
+        """Return which of some rows, in the order of their priorities, stay in the sample."""
+        C, label = len(self.names), np.searchsorted(self.names, y)
+        most = max(most, C)
+        each = min(PER_CLASS, max(FEWEST_PER_CLASS, most // C))
+        by_class = np.argsort(label, kind="stable")
+        starts = np.searchsorted(label[by_class], np.arange(C))
+        rank = np.empty(len(label), dtype=np.intp)  # within the class
+        rank[by_class] = np.arange(len(label)) - starts[label[by_class]]
+        return (np.arange(len(y)) < most) | (rank < each)
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """How many rows some blocks have, and what their numbers are like."""
+
+    n_rows: int
+    one_column: bool  # whether they are a column, rather than a table
+    mean: NDArray[np.float64]  # (t,)
+    scatter: NDArray[np.float64]  # (t,), sum of squared deviations from the mean
+    least: NDArray[np.float64]  # (t,)
+    most: NDArray[np.float64]  # (t,)
+
+    @classmethod
+    def of(cls, given: NDArray[np.float64]) -> Self:
+        """Sum up the numbers of one block, (n,) or (n, t)."""
+        y = given.reshape(len(given), -1)
+        mean = y.mean(axis=0)
+        scatter = np.square(y - mean).sum(axis=0)
+        return cls(len(y), given.ndim == 1, mean, scatter, y.min(axis=0), y.max(axis=0))
+
+    def __add__(self, other: Self) -> Self:
+        if len(self.mean) != len(other.mean):
+            raise CoCoError(
+                f"y has {len(self.mean)} numbers a row in one block, and {len(other.mean)} in "
+                f"another; give every row as many"
+            )
+        n, apart = self.n_rows + other.n_rows, other.mean - self.mean
+        return type(self)(
+            n,
+            self.one_column and other.one_column,
+            self.mean + apart * (other.n_rows / n),
+            self.scatter + other.scatter + apart**2 * (self.n_rows * other.n_rows / n),
+            np.minimum(self.least, other.least),
+            np.maximum(self.most, other.most),
+        )
+
+    def sampled(self, y: NDArray[np.float64], most: int) -> NDArray[np.bool_]:
+        """Return which of some rows, in the order of their priorities, stay in the sample."""
+        return np.arange(len(y)) < most
+
+
+@dataclass(frozen=True, eq=False)
 class Look:
-    """How often each class occurs in some blocks, and a sample of their rows.
+    """What the target of some blocks is like, and a sample of their rows.
 
     Every row has a priority that only its contents and the seed decide; those with the lowest are
     the sample, overall and of each class. So looks can be added in any order, and a row of the
     sample has been in that of every block where it occurs: its copies are counted exactly.
     """
 
-    classes: NDArray[Any]  # (C,)
-    counts: NDArray[np.int64]  # (C,)
+    target: Any  # Classes or Numbers
     rows: Any  # n distinct ones, a table
-    label: NDArray[np.intp]  # (n,), positions in the classes
+    y: NDArray[Any]  # (n,) classes, or (n, t) numbers
     priority: NDArray[np.uint64]  # (n,), ascending
     copies: NDArray[np.int64]  # (n,)
     whole: bool  # whether these are all rows
@@ -267,58 +350,63 @@ class Look:
     @property
     def n_rows(self) -> int:
         """Rows seen, copies included."""
-        return int(self.counts.sum())
+        return int(self.target.n_rows)
 
     def __add__(self, other: Self) -> Self:
-        classes, of_class = np.unique(
-            _of_one_kind([self.classes, other.classes]), return_inverse=True
-        )
-        counts = np.bincount(of_class, weights=np.r_[self.counts, other.counts])
-        C = len(self.classes)
+        target = self.target + other.target
         priority, first, of_row = np.unique(
             np.r_[self.priority, other.priority], return_index=True, return_inverse=True
         )
         copies = np.bincount(of_row, weights=np.r_[self.copies, other.copies])
-        label = np.r_[of_class[:C][self.label], of_class[C:][other.label]][first]
-        kept = _lowest(label, len(classes), _n_columns(self.rows))
+        y = np.concatenate([self.y, other.y])[first]
+        kept = np.flatnonzero(target.sampled(y, _most_of(self.rows)))
         return type(self)(
-            classes,
-            counts.astype(np.int64),
+            target,
             _safe_indexing(_joined([self.rows, other.rows]), first[kept]),
-            label[kept],
+            y[kept],
             priority[kept],
             copies[kept].astype(np.int64),
             self.whole and other.whole and len(kept) == len(first),
         )
 
 
-def look_at(X: Any, y: Any, seed: int, reader: str) -> Look | None:
-    """Return a look at one block, or None if it is empty."""
-    X = _as_rows(X)
-    if not X.shape[0]:
-        return None
+@dataclass(frozen=True)
+class LookAt:
+    """A function of blocks: a look at each."""
+
+    seed: int
+    reader: str
+    numbers: bool = False
+
+    def __call__(self, X: Any, y: Any) -> Look | None:
+        """Return a look at one block, or None if it is empty."""
+        X = _as_rows(X)
+        if not X.shape[0]:
+            return None
+        target: Classes | Numbers
+        if self.numbers:
+            y, _ = read_numbers(X, y, None, self.reader)
+            target = Numbers.of(y)
+            y = columns = y.reshape(len(y), -1)
+        else:
+            order = ordered_categories(y)
+            y = _classes_of(X, y, self.reader)
+            target, columns = Classes.of(y, order), _column(y)
+        codes = row_codes(columns, self.reader) * np.uint64(0x9E3779B97F4A7C15)
+        codes ^= row_codes(X, self.reader)
+        priority, first, copies = np.unique(
+            _mixed(codes ^ np.uint64(self.seed)), return_index=True, return_counts=True
+        )
+        y = y[first]
+        kept = np.flatnonzero(target.sampled(y, _most_of(X)))
+        rows, whole = _safe_indexing(X, first[kept]), len(kept) == len(first)
+        return Look(target, rows, y[kept], priority[kept], copies[kept], whole)
+
+
+def _classes_of(X: Any, y: Any, reader: str) -> NDArray[Any]:
     with warnings.catch_warnings():  # of many classes for so few rows: it is but a block
         warnings.simplefilter("ignore", UserWarning)
-        y, _ = read_target(X, y, None, reader)
-    classes, label, counts = np.unique(y, return_inverse=True, return_counts=True)
-    if len(classes) > MOST_CLASSES:
-        raise _too_many_classes(len(classes))
-    codes = row_codes(X, reader) ^ row_codes(_column(y), reader) * np.uint64(0x9E3779B97F4A7C15)
-    priority, first, copies = np.unique(
-        _mixed(codes ^ np.uint64(seed)), return_index=True, return_counts=True
-    )
-    label = label.ravel()[first]
-    kept = _lowest(label, len(classes), _n_columns(X))
-    rows = _safe_indexing(X, first[kept])
-    whole = len(kept) == len(first)
-    return Look(classes, counts, rows, label[kept], priority[kept], copies[kept], whole)
-
-
-def _too_many_classes(n: int) -> CoCoError:
-    return CoCoError(
-        f"y has more than {MOST_CLASSES:,} different values ({n:,} so far); it looks like an "
-        f"identifier or a quantity, not like classes"
-    )
+        return read_target(X, y, None, reader)[0]
 
 
 def _column(y: NDArray[Any]) -> Any:
@@ -332,21 +420,9 @@ def _mixed(codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return codes ^ codes >> np.uint64(31)
 
 
-def _lowest(label: NDArray[np.intp], n_classes: int, n_columns: int) -> NDArray[np.intp]:
-    """Return which of some rows, in the order of their priorities, are in the sample."""
-    if n_classes > MOST_CLASSES:
-        raise _too_many_classes(n_classes)
-    most = min(SAMPLE, max(SAMPLED_CELLS // n_columns, n_classes))
-    each = min(PER_CLASS, max(FEWEST_PER_CLASS, most // n_classes))
-    by_class = np.argsort(label, kind="stable")
-    starts = np.searchsorted(label[by_class], np.arange(n_classes))
-    rank = np.empty(len(label), dtype=np.intp)  # within the class
-    rank[by_class] = np.arange(len(label)) - starts[label[by_class]]
-    return np.flatnonzero((np.arange(len(label)) < most) | (rank < each))
-
-
-def _n_columns(X: Any) -> int:
-    return max(1, int(X.shape[1]))
+def _most_of(X: Any) -> int:
+    """Return how many rows of a table are sampled."""
+    return int(min(SAMPLE, SAMPLED_CELLS // max(1, int(X.shape[1]))))
 
 
 def _of_one_kind(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -401,16 +477,44 @@ class BlockSums(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class OfClasses:
+    """The target point of each row, that of its class, and what the row weighs."""
+
+    classes: NDArray[Any]  # (C,), sorted
+    points: NDArray[np.float64]  # (C, q)
+    scale: NDArray[np.float64]  # (C,)
+    reader: str
+
+    def __call__(self, X: Any, y: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return points, (n, q), and weights, (n,)."""
+        y = _classes_of(X, y, self.reader)
+        label = np.searchsorted(self.classes, y).clip(max=len(self.classes) - 1)
+        if not np.array_equal(self.classes[label], y):
+            raise not_the_same("classes that were not there the first time")
+        return self.points[label], self.scale[label]
+
+
+@dataclass(frozen=True, eq=False)
+class OfNumbers:
+    """The target points of each row, its standardised numbers; every row weighs one."""
+
+    response: Response
+    reader: str
+
+    def __call__(self, X: Any, y: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return points, (n, t), and weights, (n,)."""
+        y, _ = read_numbers(X, y, None, self.reader)
+        return self.response.points(y.reshape(len(y), -1)), np.ones(len(y))
+
+
+@dataclass(frozen=True, eq=False)
 class SumsOf:
     """A function of blocks: their sums. It is sent to workers, and small."""
 
     kernels: tuple[Kernel, ...]
     landmarks: NDArray[np.float32]  # (m, d)
     preprocessor: Any  # fitted
-    classes: NDArray[Any]  # (C,)
-    points: NDArray[np.float64]  # (C, q)
-    scale: NDArray[np.float64]  # (C,), what a row weighs
-    reader: str
+    target: OfClasses | OfNumbers
 
     def __call__(self, X: Any, y: Any) -> BlockSums | None:
         """Return the sums of one block, or None if it is empty."""
@@ -418,27 +522,17 @@ class SumsOf:
         n = X.shape[0]
         if not n:
             return None
-        label = self._labels(X, y)
+        points, weights = self.target(X, y)
         total = None
         for start in range(0, n, READ_ROWS):
             part = np.arange(start, min(start + READ_ROWS, n))
-            sums = self._sums(_safe_indexing(X, part) if len(part) < n else X, label[part])
+            inputs, strays = encoded(
+                self.preprocessor, _safe_indexing(X, part) if len(part) < n else X
+            )
+            found = sums_of(self.kernels, self.landmarks, inputs, points[part], weights[part])
+            sums = BlockSums(len(part), found, strays)
             total = sums if total is None else total + sums
         return total
-
-    def _labels(self, X: Any, y: Any) -> NDArray[np.intp]:
-        with warnings.catch_warnings():  # as in look_at
-            warnings.simplefilter("ignore", UserWarning)
-            y, _ = read_target(X, y, None, self.reader)
-        label = np.searchsorted(self.classes, y).clip(max=len(self.classes) - 1)
-        if not np.array_equal(self.classes[label], y):
-            raise _not_the_same("classes that were not there the first time")
-        return np.asarray(label)
-
-    def _sums(self, X: Any, label: NDArray[np.intp]) -> BlockSums:
-        inputs, strays = encoded(self.preprocessor, X)
-        sums = sums_of(self.kernels, self.landmarks, inputs, self.points[label], self.scale[label])
-        return BlockSums(len(label), sums, strays)
 
 
 def encoded(preprocessor: Any, X: Any) -> tuple[NDArray[np.float32], dict[str, str]]:
@@ -451,53 +545,12 @@ def encoded(preprocessor: Any, X: Any) -> tuple[NDArray[np.float32], dict[str, s
     return as_inputs(encoder.transform(X), encoder, X), strays
 
 
-def _not_the_same(what: str) -> CoCoError:
+def not_the_same(what: str) -> CoCoError:
+    """Return what to say of blocks that change."""
     return CoCoError(
         f"the second pass over the blocks found {what}; they must be the same rows each time they "
         f"are read"
     )
-
-
-# The fit ----------------------------------------------------------------------------------------
-
-
-class OfSample(NamedTuple):
-    """What fits without them say of the rows of the sample, which stand for all."""
-
-    score: float  # accuracy
-
-
-def fit_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
-    """Fit a classifier in closed form to a table in blocks."""
-    from cocoloss.fitting import fit as steps  # noqa: PLC0415 - torch
-    from cocoloss.fitting.fit_kernels import fit_kernels  # noqa: PLC0415 - the same
-
-    steps.check_arguments(estimator)
-    if steps.solver_of(estimator) in ("network", "both"):
-        raise CoCoError(
-            "X is a table in blocks, and networks need all rows at once; fit by solver='kernel' "
-            "(--solver kernel), or call partial_fit block by block"
-        )
-    if estimator.time_limit is not None:
-        raise CoCoError(
-            "time_limit is not for a table in blocks, of which every row is read twice; leave it "
-            "out, or fit to fewer blocks"
-        )
-    if sample_weight is not None:
-        raise CoCoError(
-            "sample_weight is not for a table in blocks; leave out the rows that weigh nothing, "
-            "repeat those that weigh more, or weigh classes by class_weight"
-        )
-    blocks, reader = open_blocks(X, y), type(estimator).__name__
-    seed, pace = steps.new_seed(estimator), Pace(verbose=estimator.verbose)
-    look = add_up(blocks, partial(look_at, seed=seed, reader=reader), "first pass", pace)
-    if look is None:
-        raise CoCoError("X has no rows (0 sample(s)), and a minimum of 1 is required")
-    if look.whole:
-        found = fit_kernels(estimator, look.rows, look.classes[look.label], look.copies)
-        history = replace(found.history, class_masses=look.counts.astype(np.float64))
-        return found._replace(history=history, loo=OfSample(found.loo.score))
-    return _fit_look(estimator, blocks, look, seed, pace)
 
 
 def add_up(blocks: LocalBlocks | ClusterBlocks, function: Reader, what: str, pace: Pace) -> Any:
@@ -513,64 +566,3 @@ def add_up(blocks: LocalBlocks | ClusterBlocks, function: Reader, what: str, pac
     if total is not None:
         pace.say(f"{what}: all {total.n_rows:,} rows")
     return total
-
-
-def _fit_look(
-    estimator: Any, blocks: LocalBlocks | ClusterBlocks, look: Look, seed: int, pace: Pace
-) -> Any:
-    """Fit to blocks of which the first pass has left a look."""
-    from cocoloss.fitting import fit as steps  # noqa: PLC0415 - torch
-
-    reader, classes, labels = type(estimator).__name__, look.classes, look.label.astype(np.int64)
-    totals, copies = look.counts.astype(np.float64), look.copies.astype(np.float64)
-    if len(classes) < 2:
-        raise CoCoError(
-            f"{reader} needs at least two classes to tell apart, but y has one class: "
-            f"{classes.tolist()}"
-        )
-    repeated = make_copies(look.rows, labels, copies, reader, in_lowest_terms=True).rows
-    preprocessor, _ = steps.read_inputs(
-        estimator,
-        _safe_indexing(look.rows, repeated),
-        classes[labels[repeated]],
-        learn=True,
-        ranks=True,
-    )
-    inputs = as_inputs(preprocessor.transform(look.rows), preprocessor, look.rows)
-    points = target_points(estimator.similarity, len(classes))
-    prior = decision_prior(estimator.priors, estimator.class_weight, classes, totals)
-    strays: dict[str, str] = {}
-
-    def second_pass(plan: Plan, scale: NDArray[np.float64]) -> Sequence[Sums]:
-        function = SumsOf(
-            plan.kernels, plan.landmarks, preprocessor, classes, points, scale, reader
-        )
-        found = add_up(blocks, function, "second pass", pace)
-        n_rows = 0 if found is None else found.n_rows
-        if n_rows != totals.sum():
-            raise _not_the_same(f"{n_rows:,} rows, the first {int(totals.sum()):,}")
-        strays.update(found.strays)
-        return list(found.of_members)
-
-    with threads_for(WORTH_A_THREAD):
-        weights = class_weights(estimator.class_weight, classes, totals)
-        weights = beyond_balance(estimator.class_weight, weights)
-        lesson = Lesson(inputs, labels, copies, weights, points, prior)
-        means = estimator.landmarks == "kmeans"
-        form = fit_sampled(lesson, totals, seed, second_pass, pace, means=means)
-    if strays:
-        preprocessor.encoder_ = preprocessor.encoder_.lenient_in(strays)
-        columns = preprocessor.encoder_.columns
-        odd = {name: replace(columns[name], remark=why) for name, why in strays.items()}
-        warn_of_columns(odd, in_estimator=True, stacklevel=5)
-    proba = form.readout.predict_proba(form.honest)
-    sampled = np.bincount(labels, weights=copies)
-    stand_for = copies * (totals / sampled)[labels]
-    score = float(np.average(proba.argmax(axis=1) == labels, weights=stand_for))
-    weights = stand_for * (copies.sum() / stand_for.sum())  # errors are those of the sample
-    honest = steps.Honest("left out", proba, labels, weights)
-    history = History([[s.loss for s in form.recipe.members]], np.zeros(1, np.int64), seed, totals)
-    encoder = getattr(preprocessor, "encoder_", preprocessor)
-    model = FittedModel(classes, prior, encoder, form.machine, (form.readout,))
-    pace.end()
-    return steps.Fitted(model, history, preprocessor, [form.readout], OfSample(score), honest)

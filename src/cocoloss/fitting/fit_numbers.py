@@ -1,7 +1,7 @@
 """A fit of numbers, step by step: from a table to a fitted regression.
 
 table ->  rows ``read_number_rows``  ->  a problem, and its solution in kernels/numbers.py
-->  and by networks, in number_networks.py  ->  FittedRegression
+->  and by networks ``train_networks``  ->  FittedRegression
 """
 
 from dataclasses import replace
@@ -112,17 +112,19 @@ def fit_numbers(
             many = len(problem.rows.X) > MOST_EXACT
             if solver == "both" or (solver == "auto" and many and _has_time(n, estimator, pace)):
                 solved = _by_both(solved, _by_networks(estimator, problem, seed, pace), problem)
-            machine = machine_in(solved.networks)
-            held = machine.rows if machine and estimator.landmarks == "kmeans" else None
-            readout = problem.readout(solved.kernel, solved.honest, solved.known, seed, held)
-        encoder = getattr(rows.preprocessor, "encoder_", rows.preprocessor)
-        model = FittedRegression(encoder, solved.networks, solved.mixing, readout, rows.one_column)
-        if held is None:  # else they are means of rows
+            model, said = regression_of(
+                problem,
+                solved,
+                rows.preprocessor,
+                seed,
+                means=estimator.landmarks == "kmeans",
+                one_column=rows.one_column,
+            )
+        if not (estimator.landmarks == "kmeans" and model.machine):  # else they are means of rows
             known = rows.inputs, rows.positions, rows.y
             model = replace(model, reference=Reference.of_held(model.held.rows, *known))
         masses = rows.weights.sum(keepdims=True)
         history = History(solved.loss_curves, solved.best_epochs, seed, masses)
-        said = problem.numbers(readout, solved.honest)
         loo = _left_out(rows, said, model)
         honest: Any = Honest(solved.how, said, rows.y, rows.weights)
         if not solved.how:
@@ -133,13 +135,39 @@ def fit_numbers(
         return solved.found
 
 
+def regression_of(
+    problem: NumberProblem,
+    solved: Solved,
+    preprocessor: Any,
+    seed: int,
+    *,
+    means: bool,
+    one_column: bool,
+) -> tuple[FittedRegression, NDArray[np.float64]]:
+    """Return what predicts, and what it says of each row of the problem without that row, (n, t).
+
+    With ``means`` kernels hold means of rows, and so does what tells how large residuals are.
+    """
+    machine = machine_in(solved.networks)
+    held = machine.rows if machine and means else None
+    readout = problem.readout(solved.kernel, solved.honest, solved.known, seed, held)
+    encoder = getattr(preprocessor, "encoder_", preprocessor)  # a user's own has none
+    model = FittedRegression(encoder, solved.networks, solved.mixing, readout, one_column)
+    return model, problem.numbers(readout, solved.honest)
+
+
 def _has_time(n_rows: int, estimator: Any, pace: Pace) -> bool:
     seconds = FEWEST_EPOCHS * n_rows * estimator.n_members / ROWS_A_SECOND
     return pace.has(seconds, "networks beside the kernels")
 
 
 def _by_kernels(estimator: Any, problem: NumberProblem, seed: int, pace: Pace) -> Solved:
-    found = solve_numbers(problem, seed, means=estimator.landmarks == "kmeans", pace=pace)
+    means = estimator.landmarks == "kmeans"
+    return of_kernels(solve_numbers(problem, seed, means=means, pace=pace))
+
+
+def of_kernels(found: SolvedNumbers) -> Solved:
+    """Return what kernels leave as what any solver does."""
     losses = [[setting.loss for setting in found.recipe.members]]
     mixing = np.eye(found.machine.width)[None]
     kernel = found.machine.kernels[0]
@@ -193,15 +221,20 @@ def read_number_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Numb
     given, weights = read_numbers(X, y, sample_weight, reader)
     one_column, targets = given.ndim == 1, given.reshape(len(given), -1)
     # Every row as often as it weighs, as for classes: equal rows have equal numbers.
-    codes = pd.util.hash_array(targets[:, 0] + 0.0)
-    for column in targets.T[1:]:
-        codes = codes * np.uint64(0x100000001B3) ^ pd.util.hash_array(column + 0.0)
-    copies = make_copies(X, codes.view(np.int64), weights, reader, in_lowest_terms=True)
+    copies = make_copies(X, number_codes(targets), weights, reader, in_lowest_terms=True)
     table = _safe_indexing(X, copies.rows)
     known = given[copies.rows]
     preprocessor, inputs = read_inputs(estimator, table, known, learn=True, ranks=True)
     y, weights = targets[copies.rows], copies.weights
     return NumberTable(X, copies.rows, y, weights, preprocessor, inputs, one_column)
+
+
+def number_codes(y: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return 64 bits for the numbers of each row, (n, t)."""
+    codes = pd.util.hash_array(y[:, 0] + 0.0)
+    for column in y.T[1:]:
+        codes = codes * np.uint64(0x100000001B3) ^ pd.util.hash_array(column + 0.0)
+    return np.asarray(codes.view(np.int64))
 
 
 def _left_out(

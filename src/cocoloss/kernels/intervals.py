@@ -174,10 +174,10 @@ def nearest(machine: KernelMachine, X: NDArray[np.float32]) -> NDArray[np.float6
 
 
 def _power(u: NDArray[np.float64], power: float) -> NDArray[np.float64]:
-    """Return Box and Cox's power of 1 + u, for u above -1."""
+    """Return Box and Cox's power of 1 + u; below 0, where no row of the sample was, that of 0."""
     if power == 1:
         return u
-    log = np.log1p(u)
+    log = np.log1p(np.maximum(u, 0))
     return np.asarray(log if power < LOG else np.expm1(power * log) / power)
 
 

@@ -8,13 +8,23 @@ Knows matrices and numbers, no tables and no estimators; needs no torch.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import boxcox_normmax, skew
 
-from cocoloss.kernels.closed_form import N_FOLDS, Problem, Solved, deal, fit_rows, pairs_of
+from cocoloss.kernels.closed_form import (
+    N_FOLDS,
+    Plan,
+    Problem,
+    Solved,
+    deal,
+    finish,
+    fit_rows,
+    make_plan,
+    pairs_of,
+)
 from cocoloss.kernels.exact import Solution, solve
 from cocoloss.kernels.intervals import NumberReadout, Response, Spread
 from cocoloss.kernels.kernel import Kernel
@@ -22,6 +32,11 @@ from cocoloss.kernels.landmarks import LandmarkPath, Landmarks, sums_of
 from cocoloss.kernels.machine import KernelMachine
 from cocoloss.kernels.search import Recipe, Search, find_recipe
 from cocoloss.pace import Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cocoloss.kernels.landmarks import Sums
 
 SEARCH = Search(
     grid=(
@@ -204,6 +219,28 @@ def solve_numbers(
         honest[np.isin(rows.row, chosen)] = seen
         known = np.ones(len(honest), dtype=bool)
     return SolvedNumbers(solved.machine, solved.recipe, solved.criterion, honest, known)
+
+
+def solve_sampled(
+    problem: NumberProblem,
+    n_rows: int,
+    seed: int,
+    add_up: "Callable[[Plan], Sequence[Sums]]",
+    pace: Pace,
+    *,
+    means: bool = False,
+) -> SolvedNumbers:
+    """Fit kernels to many rows, of which the problem is a sample, and of all what they add up to.
+
+    ``add_up`` gets a plan, and returns its sums over all rows, those of the sample among them.
+    """
+    rows = problem.rows
+    generator = np.random.default_rng([seed, 5])
+    plan = make_plan(rows, n_rows, SEARCH, generator, pace, means=means)
+    leaves = None if means else rows
+    solved = finish(plan, add_up(plan), rows, generator, leaves, pace, np.float64)
+    honest = _honest(solved, rows)
+    return SolvedNumbers(solved.machine, solved.recipe, solved.criterion, *honest)
 
 
 def plain_kernel(X: NDArray[np.float32]) -> Kernel:
