@@ -442,6 +442,7 @@ def test_a_pickle_is_small_and_holds_no_row():
 KINDS = ["number", "gaps", "text", "flag", "constant"]
 
 
+@pytest.mark.filterwarnings("ignore:no column is left")
 @given(
     n=st.integers(1, 40),
     kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=4),
@@ -467,6 +468,23 @@ def test_any_table_gives_a_result_or_a_clear_error(n, kinds, n_classes, seed):
     proba = classifier.predict_proba(X)
     assert np.isfinite(proba).all()
     assert set(classifier.predict(X)) <= set(y)
+
+
+@pytest.mark.parametrize("n", [20, 3000])
+@pytest.mark.parametrize("solver", ["kernel", "network", "auto"])
+def test_of_rows_that_are_all_equal_it_learns_class_shares(tmp_path, solver, n):
+    X = pd.DataFrame({"a": np.ones(n), "b": "u"})
+    y = np.where(np.arange(n) % 5 < 2, "few", "many")
+    classifier = CoCoClassifier(solver=solver, priors="empirical", random_state=0)
+    with pytest.warns(UserWarning, match="no column is left.*all rows are predicted alike"):
+        classifier.fit(X, y)
+    np.testing.assert_allclose(classifier.predict_proba(X), [[0.4, 0.6]] * n, atol=0.01)
+    assert (classifier.predict(X.assign(b="new")) == "many").all()
+    assert not classifier.preprocessor_.kinds_
+    assert not np.any(classifier.explain(X[:2]).contributions)
+    classifier.save(tmp_path / "m.coco")
+    loaded = CoCoClassifier.load(tmp_path / "m.coco")
+    np.testing.assert_array_equal(loaded.predict_proba(X[:2]), classifier.predict_proba(X[:2]))
 
 
 def test_a_hundred_classes():

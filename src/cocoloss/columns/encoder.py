@@ -4,6 +4,7 @@ Numpy and pandas alone: a model file predicts from these values without scikit-l
 column is read or encoded is not this file's business.
 """
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -100,10 +101,13 @@ class TableEncoder:
             decimal=options.decimal,
             reader=reader,
         )
-        if encoder.width == 0:
+        if not encoder.kinds:
             few = ", as there is but one sample" if table.n_rows == 1 else ""
-            why_not = with_reasons(encoder.dropped_columns)
-            raise CoCoError(f"no column is left to learn from{few}: {why_not}")
+            nothing = f"no column is left to learn from{few}: "
+            nothing += with_reasons(encoder.dropped_columns)
+            if not estimator or few:
+                raise CoCoError(nothing)
+            warnings.warn(f"{nothing}; all rows are predicted alike", stacklevel=stacklevel + 1)
         warn_of_columns(columns, in_estimator=bool(estimator), stacklevel=stacklevel + 1)
         return encoder
 
@@ -134,11 +138,11 @@ class TableEncoder:
 
     @cached_property
     def width(self) -> int:
-        """Number of columns of the result."""
+        """Number of columns of the result; where none is in use there is one of zeros."""
         circles = 2 * sum(len(cycles) for cycles in self.cycles.values())
         categories = sum(one_hot.width for one_hot in self.one_hots.values())
         texts = sum(reducer.width for reducer in self.texts.values())
-        return self.scaler.width + circles + categories + texts
+        return (self.scaler.width + circles + categories + texts) or 1
 
     @cached_property
     def _quantities(self) -> dict[str, ColumnKind]:
@@ -204,7 +208,7 @@ class TableEncoder:
             names += cycle_names(called[name], cycles)
         for name, each in (self.one_hots | self.texts).items():
             names += each.names(called[name])
-        return np.array(names, dtype=object)
+        return np.array(names or ["nothing"], dtype=object)
 
     @property
     def origins(self) -> list[str]:
@@ -216,7 +220,7 @@ class TableEncoder:
             origins += 2 * len(cycles) * [name]
         for name, each in (self.one_hots | self.texts).items():
             origins += each.width * [name]
-        return origins
+        return origins or self.column_names[:1]
 
     def with_decimal(self, decimal: str) -> Self:
         """Return an encoder that reads numbers in text with another decimal mark, "." or ","."""
