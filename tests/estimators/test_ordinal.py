@@ -99,16 +99,18 @@ def test_an_order_that_is_not_there_is_asked_for(levels, y, message):
         assert not hasattr(classifier, "model_")
 
 
-def test_a_table_in_blocks_has_levels_that_are_numbers():
+def test_a_table_in_blocks_has_levels_that_are_numbers_or_named():
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(rank=RANK, text=TEXT)
     blocks = [table.iloc[:120].drop(columns="text"), table.iloc[120:].drop(columns="text")]
     classifier = ordinal(solver="kernel").fit(blocks, "rank")
     assert classifier.classes_.tolist() == [0, 1, 2, 3]
     named = [block.drop(columns="rank") for block in (table.iloc[:120], table.iloc[120:])]
-    refused = ordinal(solver="kernel", levels=NAMES)
-    with pytest.raises(CoCoError, match=r"in blocks .*write levels as numbers"):
-        refused.fit(named, "text")
-    assert not hasattr(refused, "model_")
+    by_name = ordinal(solver="kernel", levels=NAMES).fit(named, "text")
+    assert by_name.classes_.tolist() == NAMES.tolist()
+    rows = table[["a", "b", "c"]]
+    np.testing.assert_array_equal(by_name.predict_proba(rows), classifier.predict_proba(rows))
+    with pytest.raises(CoCoError, match="order of the levels"):
+        ordinal(solver="kernel").fit(named, "text")
 
 
 def test_networks_go_on_learning_levels_in_their_order():
