@@ -249,12 +249,19 @@ def test_the_commands_that_the_readme_opens_with_run_as_they_stand(tmp_path):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     commands = re.findall(r"^    cocoloss (.*)$", readme.split("## Try it")[0], flags=re.MULTILINE)
     assert [command.split()[0] for command in commands] == ["fit", "predict", "report"]
-    for command in commands:
+    printed = [
         subprocess.run(
             [sys.executable, "-m", "cocoloss", *command.split()],
             cwd=tmp_path,
             check=True,
             capture_output=True,
-        )
+            encoding="utf-8",
+        ).stdout
+        for command in commands
+    ]
+    [shown] = re.findall(r"^```text\n(.*?)^```", readme, flags=re.MULTILINE | re.DOTALL)
+    for line in shown.splitlines():
+        words = re.split(r"[.\d±() ]+", line) if line.startswith("quality") else [line]
+        assert all(word in printed[0] for word in words), line
     assert (tmp_path / "predictions.csv").read_text().count("\n") == 101
     assert (tmp_path / "churn.html").stat().st_size > 10_000
