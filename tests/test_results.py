@@ -56,6 +56,7 @@ def test_figures_of_the_readme_and_the_first_page_are_those_of_the_rows(made):
             *of_what_it_costs(n),
             f"a tuned CoCo network ({n.score('coco')}) and a kernel SVM ({n.score('ksvm')}) lead",
         ],
+        "docs/choosing.md": list(how_long_it_takes(n)),
         "docs/index.md": [
             f"mean balanced accuracy is {n.score('coco-default')}; ",
             (
@@ -215,6 +216,33 @@ def of_what_it_costs(n):
         cells = [form.format(ratio) for form, ratio in zip(formats, ratios, strict=True)]
         unit = f"{of['coco']:.2g} s" if of["coco"] > 0.1 else f"{1000 * of['coco']:.2g} ms"
         yield f"| {int(batch):,} | {unit} | {' | '.join(cells)} |"
+
+
+def how_long_it_takes(n):
+    """What docs/choosing.md says of seconds, from the rows."""
+    lines = {
+        "1,000 rows, 20 columns": "1,000 rows",
+        **{f"{rows} rows": f"{rows} rows" for rows in ("3,000", "10,000", "100,000", "1,000,000")},
+        "2,000 rows, 1,000 columns": "1,000 columns",
+        "5,000 rows, 20 columns, 100 classes": "100 classes",
+    }
+    for label, size in lines.items():
+        cells = (f"s: {SCALED[0]}", "s: LightGBM", f"MB: {SCALED[0]}")
+        yield f"| {label} | {' | '.join(n.cell('scaling/fit', size, cell) for cell in cells)} |"
+    seconds = [
+        n.cell("scaling/predict", size, f"s: {model}")
+        for model in SCALED[:2]
+        for size in ("100,000 rows", "1,000 columns")
+    ]
+    yield (
+        "10,000 predictions take {} s with 20 columns (after 100,000 rows) and {} s with 1,000, "
+        "with LightGBM {} s and {} s.".format(*seconds)
+    )
+    fits = [
+        n.value("regression/measures", each, "processor seconds") for each in ("coco", "lightgbm")
+    ]
+    yield "takes {:.1f} s of processor time on average (LightGBM {:.2f} s,".format(*fits)
+    yield f'`unlabelled="soft"` {n.value("few-labels/means-others", "soft", "seconds"):.1f} s'
 
 
 def rows_of(name):
