@@ -134,8 +134,8 @@ def test_the_commands_of_the_tutorial_work(tmp_path, monkeypatch):
     assert header == "prediction,probability_fast,probability_slow,outlier_score"
 
 
-def test_every_note_on_the_paper_is_in_the_list_of_decisions():
-    page = (DOCS / "decisions.md").read_text()
+def test_every_note_on_the_paper_is_in_the_first_table_of_decisions():
+    page, _ = (DOCS / "decisions.md").read_text().split("\n## What the paper claims")
     package = ROOT / "src" / "cocoloss"
     marked = {
         path.relative_to(package if path.is_relative_to(package) else ROOT).as_posix()
@@ -157,3 +157,23 @@ def test_choices_that_no_code_marks_are_in_the_list_of_decisions(open_point, cho
     rows = (DOCS / "decisions.md").read_text().splitlines()
     (row,) = (row for row in rows if open_point in row)
     assert choice in row
+
+
+def test_decisions_are_an_index_of_notes():
+    index = (DOCS / "decisions.md").read_text()
+    assert len(index.splitlines()) <= 200
+    for note in (DOCS / "decisions").glob("*.md"):
+        text = note.read_text()
+        questions = re.findall(r"^(?:## |\| )(.*\?)(?:$| \|)", text, re.MULTILINE)
+        assert questions
+        assert not [each for each in questions if f"[{each}](decisions/{note.name}#" not in index]
+        measured = [part for part in text.split("\n## ")[1:] if not part.startswith("Smaller")]
+        assert not [
+            part for part in measured if "**Decision.**" not in part or "**Why.**" not in part
+        ]
+
+
+def test_tables_of_decisions_have_short_cells():
+    for page in (DOCS / "decisions.md", *(DOCS / "decisions").glob("*.md")):
+        cells = re.findall(r"(?<=\| )[^|\n]+(?= \|)", page.read_text())
+        assert not [cell for cell in cells if len(cell.split()) > 50], page
