@@ -1,13 +1,13 @@
-"""Few labels and many rows: unlabelled="soft" beside "ignore", self-training and label spreading.
+"""Few labels and many rows: unlabelled="soft" beside "ignore" and scikit-learn's three ways.
 
     python bench/few_labels.py --data FOLDER [FOLDER ...]     (half an hour; resumes where it was)
     python bench/few_labels.py --summary                      (only print what is there)
 
 Tables of up to 1,000 training rows, of which 5, 10 or 20 of each class have a label; up to 1,000
 other rows are scored by balanced accuracy. Several draws of rows and labels. Self-training is
-scikit-learn's SelfTrainingClassifier around ``CoCoClassifier``, label spreading sees what our
-preprocessing makes of the table. One line of JSON per table, draw, number of labels and way is
-appended to results/few_labels.jsonl.
+scikit-learn's SelfTrainingClassifier around ``CoCoClassifier``; label spreading and label
+propagation see what our preprocessing makes of the table. One line of JSON per table, draw, number
+of labels and way is appended to results/few_labels.jsonl.
 
 The folders hold ``<name>.csv.gz`` files (class column ``target``) and ``schema.json``.
 """
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
-from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 
 from cocoloss import CoCoClassifier
 from cocoloss.columns import TablePreprocessor
@@ -62,6 +62,7 @@ WAYS: dict[str, Callable[[], Any]] = {
     "kernels, soft": lambda: CoCoClassifier(solver="kernel", unlabelled="soft", random_state=0),
     "self-training": lambda: SelfTrainingClassifier(CoCoClassifier(random_state=0)),
     "label spreading": lambda: make_pipeline(TablePreprocessor(), LabelSpreading("knn")),
+    "label propagation": lambda: make_pipeline(TablePreprocessor(), LabelPropagation("knn")),
     "networks, ignore": lambda: networks("ignore"),
     "networks, soft": lambda: networks("soft"),
 }

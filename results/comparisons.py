@@ -10,7 +10,18 @@ import pandas as pd
 from cocoloss.benchmark.analysis import Findings
 from cocoloss.benchmark.evaluation import NAMES
 from cocoloss.fitting.objective import BALANCED_FROM
-from cocoloss.report.document import Block, Cell, Grid, Items, fixed, number_of, signed, stand_out
+from cocoloss.report.document import (
+    MISSING,
+    Block,
+    Cell,
+    Grid,
+    Items,
+    fixed,
+    number_of,
+    signed,
+    stand_out,
+)
+from verdicts import versus
 
 PLAIN, BALANCED = "coco-plain", "coco-balanced"
 AGAIN = "coco"  # plain below a class ratio of 3, balanced from it on
@@ -146,6 +157,7 @@ def untuned_grids(file: Path) -> dict[str, Grid]:
     peers = [model for model in scores.columns if not model.startswith("coco")]
     over = {peer: scores["coco"] - scores[peer] for peer in peers}
     best = scores["coco"] - scores[peers].max(axis=1)
+    found = versus(scores, peers, "coco")["verdict"]
     megabytes = table["fit megabytes"]
     return {
         "means": Grid(
@@ -154,13 +166,21 @@ def untuned_grids(file: Path) -> dict[str, Grid]:
             tuple((Cell(m), *cells) for m, *cells in zip(means.index, *columns, strict=True)),
         ),
         "leads": Grid(
-            "coco against each peer",
-            ("peer", "won", "tied", "lost", "mean lead in points", "median lead"),
-            tuple((Cell(name), *_won(lead)) for name, lead in (over | {"the best": best}).items()),
+            "coco against each other model",
+            (
+                *("against", "won", "tied", "lost", "mean lead in percentage points"),
+                *("median lead", "verdict"),
+            ),
+            tuple(
+                (Cell(name), *_won(lead), Cell(found.get(name, MISSING)))
+                for name, lead in (over | {"the best of them": best}).items()
+            ),
+            caption="Verdicts by Wilcoxon's test over tables at 0.05, Holm's correction for "
+            f"{len(peers)} comparisons.",
         ),
         "extremes": Grid(
-            "coco against the best peer",
-            ("table", "lead in points"),
+            "coco against the best other model",
+            ("table", "lead in percentage points"),
             tuple((Cell(name), signed(100 * x, 1)) for name, x in best.sort_values().items()),
         ),
         "memory": Grid(
@@ -196,7 +216,7 @@ def demo_parts(file: Path) -> dict[str, Block]:
             "Balanced accuracy and log loss",
             ("model", *columns),
             tuple((Cell(model), *line) for model, *line in zip(models, *cells, strict=True)),
-            caption="Means of ten folds; all by their defaults, classes count alike.",
+            caption="Means of ten folds; all with default settings and class weights.",
         ),
         "verdicts": Items(
             tuple(f"{name}: {of_table['verdict']}" for name, of_table in found.items())

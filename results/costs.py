@@ -14,6 +14,7 @@ from cocoloss.benchmark.tasks import OK
 from cocoloss.report.document import Block, Cell, Grid, Picture, brief, fixed, number_of, stand_out
 from cocoloss.report.figures import COLOURS, new_figure
 from measured import rows_of
+from verdicts import listed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,6 +38,7 @@ NAMES = {  # what pictures call models; others keep their names
 NOT_DRAWN = "coco-kernel"  # on these tables it is coco-default, but for random numbers
 OURS = "coco"  # how the names of our models begin
 SHARE = 0.9  # of the tables that a model must have, or it is left out rather than the tables
+FEWEST_OF_SIZE = 3  # tables of a class that is drawn
 SIZES = {"up to 5,000": 5_000, "5,000 to 15,000": 15_000, "more than 15,000": np.inf}
 BLUE, GREY = COLOURS[0], "0.35"
 WIDTH, FONT_SIZE = 6.0, 10.5  # inches, points
@@ -55,7 +57,11 @@ CONTENDERS = {
 }
 # Measures: what a table calls them, and decimal places
 FITS = {"fit seconds": ("s", 2), "fit megabytes": ("MB", 0)}
-ANSWERS = {"predict seconds": ("s", 2), "balanced accuracy": ("BA", 3)}
+ANSWERS = {
+    "predict seconds": ("s", 2),
+    "predict megabytes": ("MB", 0),
+    "balanced accuracy": ("BA", 3),
+}
 TICKS = {
     "rows": {1_000: "1k", 10_000: "10k", 100_000: "100k", 1_000_000: "1M"},
     "columns": {10: "10", 100: "100", 1_000: "1,000"},
@@ -79,9 +85,9 @@ def cost_parts(found: dict[str, Findings], measured: Path) -> dict[str, Block]:
                 "accuracy-lite/costs": costs_grid(costs),
             }
     if "accuracy-large" in found:
-        by_size = costs_by_size(found["accuracy-large"])
+        by_size, notes = costs_by_size(found["accuracy-large"])
         if by_size:
-            parts["accuracy-large/quality-over-seconds"] = by_size_picture(by_size)
+            parts["accuracy-large/quality-over-seconds"] = by_size_picture(by_size, notes)
     return parts
 
 
@@ -126,27 +132,42 @@ def costs_of_one_table(findings: Findings, file: Path) -> pd.DataFrame | None:
     return costs
 
 
-def costs_by_size(findings: Findings) -> dict[str, pd.DataFrame]:
+def costs_by_size(findings: Findings) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """Return quality and seconds of untuned models for each class of tables by training rows.
 
-    Seconds are those of the rows: on one thread, as the spec has it.
+    Seconds are those of the rows: on one thread, as the spec has it. Only tables that all models
+    have are counted; a class with fewer than three of them is left out.
+
+    Returns
+    -------
+    dict of str to DataFrame
+        By the name of the class: "quality" and "seconds" of each model, and ``n_tables``.
+    list of str
+        Sentences on tables and classes that are left out.
     """
     outer, means = findings.spec["folds"]["outer"], finished(findings)
     n_train = findings.characters["n_rows"].reindex(means.index) * (outer - 1) / outer
-    found, least = {}, 0.0
+    models = [model for model in NAMES if model in means["balanced_accuracy"]]
+    found, notes, least = {}, [], 0.0
     for name, most in SIZES.items():
         of_size = means[(n_train > least) & (n_train <= most)]
         least = most
-        quality, left_out = comparable(of_size["balanced_accuracy"])
-        models = [model for model in NAMES if model in quality]
-        if len(models) < 2:
+        scores = of_size["balanced_accuracy"].reindex(columns=models)
+        quality = scores.dropna()
+        lacking = scores.index.difference(quality.index)
+        left_out = f" ({listed(list(lacking))}: a model is missing)" if len(lacking) else ""
+        if len(quality) < FEWEST_OF_SIZE or len(models) < 2:
+            n = "one table has" if len(quality) == 1 else f"{len(quality)} tables have"
+            notes.append(f"{name.capitalize()} rows: not drawn, {n} all models{left_out}.")
             continue
+        if left_out:
+            notes.append(f"{name.capitalize()} rows: some tables are left out{left_out}.")
         seconds = geometric_mean(of_size["seconds"].loc[quality.index, models])
-        costs = pd.DataFrame({"quality": quality[models].mean(), "seconds": seconds})
+        costs = pd.DataFrame({"quality": quality.mean(), "seconds": seconds})
         costs["fit"], costs["fits"] = costs["seconds"], 0.0
-        costs.attrs = {"n_tables": len(quality), "left_out": left_out}
+        costs.attrs = {"n_tables": len(quality)}
         found[name] = costs
-    return found
+    return found, notes
 
 
 def finished(findings: Findings) -> pd.DataFrame:
@@ -179,7 +200,7 @@ def over_seconds_picture(costs: pd.DataFrame) -> Picture:
     n_tables, n_timed = costs.attrs["n_tables"], costs.attrs["n_timed"]
     drawn = costs.drop(index=NOT_DRAWN, errors="ignore")
     where = f"{n_tables} tables of OpenML-CC18"
-    timed = "" if n_timed == n_tables else f" of the {n_timed} that were guessed to take least"
+    timed = "" if n_timed == n_tables else f" over the {n_timed} expected to be fastest"
     return Picture(
         "quality-over-seconds",
         "Quality over seconds",
@@ -187,12 +208,12 @@ def over_seconds_picture(costs: pd.DataFrame) -> Picture:
         caption=f"Mean balanced accuracy over {where}, cut to 1,000 rows, over processor seconds "
         f"to tune and fit one table (geometric mean{timed}, one thread). A tuned model takes its "
         f"trials times the inner folds times the fit that was measured, and then that fit; all "
-        f"count classes alike. {_without(costs)}".rstrip(),
+        f"are class-weighted. {_without(costs)}".rstrip(),
         label=f"Balanced accuracy over seconds of {len(drawn)} models on {where}",
     )
 
 
-def by_size_picture(by_size: dict[str, pd.DataFrame]) -> Picture:
+def by_size_picture(by_size: dict[str, pd.DataFrame], notes: Sequence[str]) -> Picture:
     """Return the picture of untuned models on large tables, a panel for each class of sizes."""
     panels = {
         f"{name} training rows: {costs.attrs['n_tables']} tables": costs
@@ -201,14 +222,10 @@ def by_size_picture(by_size: dict[str, pd.DataFrame]) -> Picture:
     return Picture(
         "quality-over-seconds-large",
         "Quality over seconds on larger tables",
-        lambda: draw_over_seconds(panels, "seconds of a fit"),
-        caption="Mean balanced accuracy over seconds of a fit (geometric mean, one thread), one "
-        "split of each table; nobody is tuned, all count classes alike. "
-        + " ".join(
-            f"{name.capitalize()} rows: {said}"
-            for name, c in by_size.items()
-            if (said := _without(c))
-        ),
+        lambda: draw_over_seconds(panels, "processor seconds of a fit"),
+        caption="Mean balanced accuracy over processor seconds of a fit (geometric mean, one "
+        "thread), one split of each table, all models untuned and class-weighted. "
+        + " ".join(notes),
     )
 
 
@@ -367,6 +384,7 @@ def scaling_parts(file: Path) -> dict[str, Block]:
     return {
         "fit": growth_grid(frame, FITS, "A fit"),
         "predict": growth_grid(frame, ANSWERS, "10,000 predictions"),
+        "ratios": ratios_grid(frame),
         "slopes": slopes_grid(frame),
         "growth": growth_picture(frame),
     }
@@ -391,6 +409,31 @@ def growth_grid(frame: pd.DataFrame, measures: Mapping[str, tuple[str, int]], ti
     )
 
 
+def ratios_grid(frame: pd.DataFrame) -> Grid:
+    """Return how many times as long CoCo takes as boosted trees, to fit and to predict."""
+    ours, *others = [model for model in CONTENDERS if model in set(frame["model"])]
+    table = frame.pivot(index=["axis", "size"], columns="model")
+    measures = {"fit seconds": "fit", "predict seconds": "predict"}
+    columns = [
+        (f"{words}: {other}", table[measure][ours] / table[measure][other])
+        for measure, words in measures.items()
+        for other in others
+    ]
+    return Grid(
+        "Seconds of CoCoClassifier() relative to boosted trees",
+        ("table", *(name for name, _ in columns)),
+        tuple(
+            (
+                Cell(f"{size:,} {axis}"),
+                *(fixed(ratio[axis, size], 1) for _, ratio in columns),
+            )
+            for axis in AXES
+            for size in table.loc[axis].index
+        ),
+        caption="Below 1 CoCoClassifier() is faster.",
+    )
+
+
 def slopes_grid(frame: pd.DataFrame) -> Grid:
     """Return the powers of what grows by which seconds and megabytes of a fit grow."""
     models = [model for model in CONTENDERS if model in set(frame["model"])]
@@ -404,7 +447,7 @@ def slopes_grid(frame: pd.DataFrame) -> Grid:
         ),
         caption="Slopes of least squares in logarithms, from "
         + ", ".join(f"{least:,} {axis}" for axis, least in AXES.items())
-        + " on: 1 is as fast as the table grows, 2 is four times for twice as much.",
+        + " on: 1 is proportional to the size, 2 quadratic.",
     )
 
 

@@ -23,19 +23,21 @@ from cocoloss.report.document import (
     stand_out,
 )
 from cocoloss.report.figures import COLOURS, new_figure, tidy
+from verdicts import AHEAD, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCORE, LOSS = "balanced accuracy", "log loss"
 
-# Few labels. What is set beside what: each way beside the supervised fit of its kind.
+# Few labels. What is compared with what: each way with the supervised fit of its kind.
 SOFT, IGNORE, NETWORKS = "soft", "ignore", "networks, ignore"
-GAINS = {
-    way: (way, IGNORE) for way in (SOFT, "kernels, soft", "self-training", "label spreading")
-} | {"networks, soft": ("networks, soft", NETWORKS)}
-LEADS = {way: (SOFT, way) for way in ("self-training", "label spreading", NETWORKS)}
-GROUPS = {False: "others", True: "chose"}  # whether a table took part in choosing what "soft" does
+OTHERS = ("self-training", "label spreading", "label propagation")  # scikit-learn's
+GAINS = {way: (way, IGNORE) for way in (SOFT, "kernels, soft", *OTHERS)} | {
+    "networks, soft": ("networks, soft", NETWORKS)
+}
+LEADS = {way: (SOFT, way) for way in (*OTHERS, NETWORKS)}
+GROUPS = {False: "others", True: "chose"}  # whether "soft" was developed on a table
 
 # The learnt metric.
 KERNELS, TREES = "closed form", "LightGBM"
@@ -73,27 +75,30 @@ def few_label_parts(file: Path) -> dict[str, Block]:
     """
     rows = rows_of(file)
     parts: dict[str, Block] = {}
-    for chose, name in GROUPS.items():
-        some = rows[rows["chose"] == chose]
-        gains, leads = differences(some, GAINS), differences(some, LEADS)
+    groups = {name: on_same_draws(rows[rows["chose"] == chose]) for chose, name in GROUPS.items()}
+    for name, some in groups.items():
+        scores = by_table(some)
+        n_draws = counted(some["draw"].nunique(), "draw")
         parts |= {
-            f"few-labels/means-{name}": _score_grid(some, SCORE),
-            f"few-labels/losses-{name}": _score_grid(some, LOSS),
+            f"few-labels/means-{name}": _score_grid(some, SCORE, n_draws),
+            f"few-labels/losses-{name}": _score_grid(some, LOSS, n_draws),
             f"few-labels/gains-{name}": _difference_grid(
                 "Gain over the supervised fit",
-                gains,
-                "Balanced accuracy less that of a fit to the labelled rows alone on the same draws "
-                f'(of networks: of "{NETWORKS}")',
+                scores,
+                GAINS,
+                f"Balanced accuracy minus that of a fit to the labelled rows alone (of networks: "
+                f'of "{NETWORKS}"), mean over {n_draws},',
             ),
             f"few-labels/leads-{name}": _difference_grid(
-                f'Lead of "{SOFT}"',
-                leads,
-                "Balanced accuracy less that of the way on the same draws",
+                f'Lead of "{SOFT}" over other methods',
+                scores,
+                LEADS,
+                f"Balanced accuracy minus that of the method, mean over {n_draws},",
             ),
-            f"few-labels/tables-{name}": _table_grid("Gain over the supervised fit", gains),
-            f"few-labels/leads-tables-{name}": _table_grid(f'Lead of "{SOFT}"', leads),
+            f"few-labels/tables-{name}": _table_grid("Gain over the supervised fit", scores, GAINS),
+            f"few-labels/leads-tables-{name}": _table_grid(f'Lead of "{SOFT}"', scores, LEADS),
         }
-    gains = by_table(differences(rows[~rows["chose"]], GAINS))
+    gains = differences(by_table(groups["others"]), GAINS)
     parts["few-labels/gains"] = Picture(
         "few-labels-gains",
         "Gains over the supervised fit, table by table",
@@ -104,38 +109,34 @@ def few_label_parts(file: Path) -> dict[str, Block]:
     return parts
 
 
-def differences(rows: pd.DataFrame, pairs: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
-    """Return by how much one way is better than another on the same draws.
+def on_same_draws(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of those draws of which there is most: that every table and way has."""
+    n = rows.groupby("draw").size()
+    return rows[rows["draw"].isin(n.index[n == n.max()])]
 
-    Returns
-    -------
-    DataFrame
-        Differences of balanced accuracy: a line for each number of labels, table and draw, a column
-        for each pair that there is.
-    """
-    scores = rows.pivot_table(index=["labels", "table", "draw"], columns="way", values=SCORE)
+
+def by_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return mean balanced accuracies over draws: a line for each number of labels and table."""
+    return rows.pivot_table(index=["labels", "table"], columns="way", values=SCORE)
+
+
+def differences(scores: pd.DataFrame, pairs: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
+    """Return by how much one way is better than another, a column for each pair that there is."""
     found = {
-        name: scores[way] - scores[beside]
-        for name, (way, beside) in pairs.items()
-        if way in scores and beside in scores
+        name: scores[way] - scores[other]
+        for name, (way, other) in pairs.items()
+        if way in scores and other in scores
     }
     return pd.DataFrame(found, index=scores.index).dropna(how="all")
 
 
-def by_table(values: pd.DataFrame) -> pd.DataFrame:
-    """Return means over draws, a line for each number of labels and table."""
-    return values.groupby(level=["labels", "table"]).mean()
-
-
-def _score_grid(rows: pd.DataFrame, measure: str) -> Grid:
-    """Return the mean of a measure, on the draws that all ways have."""
-    table = rows.pivot_table(index=["labels", "table", "draw"], columns="way", values=measure)
-    table = table[table[IGNORE].notna()]
-    everywhere = by_table(table).notna().all()
-    ways = [way for way in (IGNORE, NETWORKS, *GAINS) if everywhere.get(way, default=False)]
-    table = table[ways].dropna()
-    scores = by_table(table)
-    means, errors = (scores.groupby(level="labels").agg(how) for how in ("mean", "sem"))
+def _score_grid(rows: pd.DataFrame, measure: str, n_draws: str) -> Grid:
+    """Return the mean of a measure, of the ways that all tables have it of."""
+    scores = rows.pivot_table(index=["labels", "table"], columns="way", values=measure)
+    whole = rows.assign(there=rows[measure].notna()).groupby("way")["there"].all()
+    ways = [way for way in (IGNORE, NETWORKS, *GAINS) if whole.get(way, default=False)]
+    ways = [way for way in ways if scores[way].notna().all()]
+    means, errors = (scores[ways].groupby(level="labels").agg(how) for how in ("mean", "sem"))
     columns = [
         stand_out(
             [_with_error(means.loc[n, way], errors.loc[n, way], 3) for way in ways],
@@ -144,58 +145,57 @@ def _score_grid(rows: pd.DataFrame, measure: str) -> Grid:
         for n in means.index
     ]
     seconds = rows.groupby("way")["seconds"].median()
-    n_draws = len(table.index.unique("draw"))
     return Grid(
         f"{measure.capitalize()}, {scores.index.unique('table').size} tables",
-        ("way", *(f"{n} labels of each class" for n in means.index), "seconds"),
+        ("method", *(f"{n} labels per class" for n in means.index), "seconds"),
         tuple(
             (Cell(way), *cells, fixed(seconds[way], 2))
             for way, *cells in zip(ways, *columns, strict=True)
         ),
-        caption=f"Means over tables ± standard error, {counted(n_draws, 'draw')} of rows and "
-        "labels that all ways have. Seconds are the processor's, the median fit.",
+        caption=f"Means over tables ± standard error, {n_draws} of rows and labels. Processor "
+        "seconds of the median fit.",
     )
 
 
-def _difference_grid(title: str, values: pd.DataFrame, caption: str) -> Grid:
-    """Return means of differences, and on how many tables they are above zero."""
-    means = by_table(values)
-    labels = [
-        n for n in means.index.unique("labels") if means.loc[n, means.columns[0]].notna().all()
+def _difference_grid(
+    title: str, scores: pd.DataFrame, pairs: Mapping[str, tuple[str, str]], caption: str
+) -> Grid:
+    """Return means of differences, on how many tables they are above zero, and verdicts."""
+    pairs = {name: pair for name, pair in pairs.items() if set(pair) <= set(scores.columns)}
+    found = {n: versus(scores.loc[n], pairs) for n in scores.index.unique("labels")}
+    columns = [
+        part
+        for n in found
+        for part in (f"{n} labels per class", f"better at {n}", f"verdict at {n}")
     ]
-    n_draws = values.groupby(level=["labels", "draw"]).count().gt(0).groupby(level="labels").sum()
-    columns = [part for n in labels for part in (f"{n} labels of each class", f"better at {n}")]
     return Grid(
-        f"{title}, {means.index.unique('table').size} tables",
-        ("way", *columns, "draws"),
+        f"{title}, {scores.index.unique('table').size} tables",
+        ("method", *columns),
         tuple(
-            (
-                Cell(way),
-                *(cell for n in labels for cell in _gained(means.loc[n, way].dropna())),
-                Cell(", ".join(str(n_draws.loc[n, way]) for n in labels)),
-            )
-            for way in means
+            (Cell(way), *(cell for of in found.values() for cell in _gained(of.loc[way])))
+            for way in pairs
         ),
-        caption=f"{caption}, mean over draws, then over tables ± standard error.",
+        caption=f"{caption} then over tables ± standard error. Verdicts by Wilcoxon's test over "
+        f"tables at 0.05, Holm's correction for the {len(pairs)} comparisons of a column.",
     )
 
 
-def _gained(gain: pd.Series) -> tuple[Cell, Cell]:
-    better = int((gain > 0).sum())
+def _gained(line: pd.Series) -> tuple[Cell, Cell, Cell]:
     return (
-        _with_error(gain.mean(), gain.sem(), 3, sign=True),
-        Cell(f"{better} of {len(gain)}", better),
+        _with_error(line["difference"], line["error"], 3, sign=True),
+        Cell(f"{line['wins']} of {line['n']}", float(line["wins"])),
+        Cell(line["verdict"], best=line["verdict"] == AHEAD),
     )
 
 
-def _table_grid(title: str, values: pd.DataFrame) -> Grid:
+def _table_grid(title: str, scores: pd.DataFrame, pairs: Mapping[str, tuple[str, str]]) -> Grid:
     """Return differences table by table, of the ways that all tables have."""
-    lines = by_table(values).unstack("labels").dropna(axis=1)
+    lines = differences(scores, pairs).unstack("labels").dropna(axis=1)
     return Grid(
         f"{title}, table by table",
         ("table", *(f"{way}, {n}" for way, n in lines)),
         tuple((Cell(name), *(signed(x, 3) for x in line)) for name, line in lines.iterrows()),
-        caption="Balanced accuracy, mean over draws; the number is that of labels of each class.",
+        caption="Balanced accuracy, mean over draws, by the number of labels per class.",
     )
 
 
@@ -217,7 +217,7 @@ def _draw_gains(gains: pd.DataFrame) -> "Figure":
             mew=2,
             lw=1.5,
             color=COLOURS[k],
-            label=f"{n} labels of each class",
+            label=f"{n} labels per class",
         )
     axes.set_xticks(range(gains.shape[1]), gains.columns)
     axes.set_ylabel("gain of balanced accuracy")

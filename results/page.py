@@ -13,7 +13,8 @@ import json
 import os
 import statistics
 import sys
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,9 +42,27 @@ from comparisons import (
     untuned_grids,
 )
 from costs import cost_parts
-from defaults import DEFAULT, parts_of_default, parts_of_numbers, plain_grid
+from defaults import (
+    DEFAULT,
+    full_size_parts,
+    large_parts,
+    ordinal_parts,
+    parts_of_default,
+    parts_of_numbers,
+    plain_parts,
+)
 from measured import few_label_parts, metric_parts
 from theory import posterior_parts, solver_parts
+from verdicts import (
+    EXPLAINED,
+    SAID,
+    in_words,
+    listed,
+    p_text,
+    ranks_grid,
+    reference_grid,
+    standing,
+)
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -51,6 +70,7 @@ DOCS = ROOT / "docs"
 PICTURES = DOCS / "images" / "results"
 PAPER = ROOT / "paper"
 STORE = ROOT / "build" / "results.sqlite"
+OF_THE_PAPER = ("accuracy-lite", "imbalance-lite")  # where its own test of ranks is shown
 WRONG = {FAILED: "failed", TIMEOUT: "took too long"}
 
 
@@ -73,10 +93,7 @@ def parts_of(chapter: Chapter) -> Iterator[tuple[str, Block]]:
             yield f"{where}/measures", kind.measures_grid(run)
     else:
         yield from parts_of_accuracy(name, analysis)
-        if DEFAULT in analysis.scores.columns:
-            yield from parts_of_default(findings, analysis)
-        if findings.kind == "regression":
-            yield from parts_of_numbers(findings, analysis)
+        yield from parts_of_kind(findings, analysis)
         for gains in getattr(analysis, "gains", ()):
             where = f"{name}/{gains.measure}"
             if gains.paper is not None:
@@ -84,9 +101,20 @@ def parts_of(chapter: Chapter) -> Iterator[tuple[str, Block]]:
                 yield f"{where}/trend", kind.trend_grid(gains.paper)
             yield f"{where}/slopes", kind.slopes_grid(gains)
             yield f"{where}/gains", kind.gains_grid(gains)
-        optimism = optimism_grid(findings)
-        if optimism is not None:
-            yield f"{name}/optimism", optimism
+
+
+def parts_of_kind(findings: Findings, analysis: Any) -> Iterator[tuple[str, Block]]:
+    """Yield what only some benchmarks have: the default, regression, ordinal regression."""
+    name = findings.name
+    if DEFAULT in analysis.scores.columns:
+        yield from parts_of_default(findings, analysis, spec_of(name))
+    if findings.kind == "regression":
+        yield from parts_of_numbers(findings, analysis)
+    if name == "ordinal":
+        yield from ordinal_parts(findings).items()
+    optimism = optimism_grid(findings)
+    if optimism is not None:
+        yield f"{name}/optimism", optimism
 
 
 def parts_of_accuracy(name: str, analysis: Any) -> Iterator[tuple[str, Block]]:
@@ -96,9 +124,9 @@ def parts_of_accuracy(name: str, analysis: Any) -> Iterator[tuple[str, Block]]:
         if not isinstance(ranking, Ranking):
             yield f"{where}/ranks", Text(ranking.reason)
             continue
-        yield f"{where}/words", Text(bench_rankings.in_words(ranking))
-        yield f"{where}/ranks", bench_rankings.ranks_grid(ranking)
-        yield f"{where}/reference", bench_rankings.reference_grid(ranking)
+        yield f"{where}/words", Text(in_words(ranking))
+        yield f"{where}/ranks", ranks_grid(ranking)
+        yield f"{where}/reference", reference_grid(ranking, both_nemenyi=name in OF_THE_PAPER)
         for picture in bench_rankings.diagrams(ranking, name):
             which = picture.name.removeprefix(f"{name}-{ranking.name}").lstrip("-")
             yield f"{where}/{which or 'diagram'}", picture
@@ -125,6 +153,11 @@ def parts_of_several(found: Mapping[str, Findings]) -> dict[str, Block]:
         for name, (one, other, grid) in grids.items()
         if one in found and other in found
     }
+
+
+def spec_of(name: str) -> dict[str, Any]:
+    """Return what is planned for a benchmark."""
+    return tomllib.loads((PAPER / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def said_of(findings: Findings) -> str:
@@ -179,8 +212,101 @@ class Numbers:
 
     def complete(self, benchmark: str) -> int:
         """Return how many tables have all models of a benchmark."""
-        models = self.tables[f"{benchmark}/measures"].values()
-        return int(min(cells["datasets"].value for cells in models))
+        counts = next(iter(self.tables[f"{benchmark}/default/reference"].values()))
+        return int(sum(counts[name].value for name in ("wins", "ties", "losses")))
+
+    def verdict(self, part: str, row: str, column: str = "verdict") -> str:
+        """Return "ahead", "level" or "behind"."""
+        return self.cell(part, row, column)
+
+    def standing(self, part: str, column: str = "verdict") -> str:
+        """Say whom the reference of a table is ahead of, level with and behind."""
+        return standing({row: cells[column].text for row, cells in self.tables[part].items()})
+
+    def standing_as(self, part: str, called: Sequence[tuple[str, str]]) -> str:
+        """Say the same with other names for some of the models."""
+        verdicts = {row: cells["verdict"].text for row, cells in self.tables[part].items()}
+        return standing(verdicts, SAID | dict(called))
+
+    def reference(self, part: str) -> str:
+        """Return the model that a table compares with each of the others."""
+        block = self.parts[part]
+        assert isinstance(block, Grid)
+        return block.title.split(" against each other model")[0]
+
+    def gain_span(self, part: str, column: str) -> str:
+        """Return the least and the largest mean of cells "mean ± error", in percentage points."""
+        means = [self.with_error(part, row, column)[0] for row in self.tables[part]]
+        return f"{100 * min(means):+.1f} to {100 * max(means):+.1f}"
+
+    def which(self, part: str, what: str, column: str = "verdict") -> list[str]:
+        """Return the lines that have this verdict, or whatever else their cell says."""
+        return [row for row, cells in self.tables[part].items() if cells[column].text == what]
+
+    def pp(self, part: str, row: str, column: str = "mean difference", digits: int = 1) -> str:
+        """Return a share or a difference of shares in percentage points, with its sign."""
+        return f"{100 * self.value(part, row, column):+.{digits}f}"
+
+    def percent(self, part: str, row: str, column: str, digits: int = 1) -> str:
+        """Return a share in per cent."""
+        return f"{100 * self.value(part, row, column):.{digits}f} %"
+
+    def counts(self, part: str, row: str) -> str:
+        """Return the tables that are won, tied and lost."""
+        won, tied, lost = (self.cell(part, row, name) for name in ("wins", "ties", "losses"))
+        return f"{won} tables won, " + (f"{tied} tied, " if tied != "0" else "") + f"{lost} lost"
+
+    def p(self, part: str, row: str) -> str:
+        """Return the p-value of a verdict as text."""
+        heads = self.tables[part][row]
+        return p_text(heads["p" if "p" in heads else "p Wilcoxon-Holm"].value)
+
+    def against(self, part: str, row: str) -> str:
+        """Return the mean difference to a model in percentage points, the counts and p."""
+        return (
+            f"{self.pp(part, row)} percentage points; {self.counts(part, row)}; {self.p(part, row)}"
+        )
+
+    def with_error(self, part: str, row: str, column: str) -> tuple[float, float]:
+        """Return the numbers of a cell "mean ± error"."""
+        mean, error = self.cell(part, row, column).split(" (")[0].split(" ± ")
+        return float(mean), float(error)
+
+    def beyond(self, part: str, column: str, errors: str = "") -> list[str]:
+        """Return the lines whose mean is more than two standard errors from zero."""
+        found = []
+        for row, cells in self.tables[part].items():
+            if errors:
+                mean, error = cells[column].value, cells[errors].value
+            else:
+                mean, error = self.with_error(part, row, column)
+            found += [row] if abs(mean) > 2 * error else []
+        return found
+
+    def span(self, part: str, column: str, rows: Sequence[str] = (), digits: int = 0) -> str:
+        """Return the least and the largest number of a column, of some lines or of all."""
+        cells = self.tables[part]
+        values = [cells[row][column].value for row in rows or cells]
+        ends = [f"{end:.{digits}f}" for end in (min(values), max(values))]
+        return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+
+    def order(self, part: str, column: str, names: Sequence[str] = ()) -> str:
+        """Return lines, or all of them, from the largest number of a column to the smallest."""
+        rows = self.tables[part]
+        names = sorted(names or rows, key=lambda row: -rows[row][column].value)
+        return listed([SAID.get(name, name) for name in names])
+
+    def significant(self, part: str, column: str) -> list[str]:
+        """Return the lines whose number in a column is bold, that is significant."""
+        return [row for row, cells in self.tables[part].items() if cells[column].best]
+
+    def grouped(self, part: str, column: str, by: str, *, below: float = 0) -> str:
+        """Return the lines with a number below another, grouped by a name, as a sentence has it."""
+        groups: dict[str, list[str]] = {}
+        for row, cells in self.tables[part].items():
+            if cells[column].value < below:
+                groups.setdefault(cells[by].text, []).append(f"{row} ({cells[column].text})")
+        return "; ".join(f"{SAID.get(k, k)} on {listed(rows)}" for k, rows in groups.items())
 
     def score(self, model: str, measure: str = "balanced accuracy") -> str:
         """Return the mean of a measure over the 66 tables."""
@@ -222,13 +348,17 @@ class Numbers:
         """How CoCo does beside RealMLP: speedup, seconds and balanced accuracy of both."""
         file = ROOT / "bench" / "results" / "realmlp.json"
         measured = json.loads(file.read_text(encoding="utf-8"))
-        ours, theirs = map(statistics.mean, measured["balanced accuracy"].values())
+        splits = list(zip(*measured["balanced accuracy"].values(), strict=True))
+        ours, theirs = map(statistics.mean, zip(*splits, strict=True))
         seconds = [statistics.median(times) for times in measured["seconds"].values()]
         return {
             "speedup": measured["speedup"],
             "ours": ours,
             "theirs": theirs,
             "lead": 100 * (ours - theirs),
+            "splits": len(splits),
+            "won": sum(one > other for one, other in splits),
+            "lost": sum(one < other for one, other in splits),
             "our_seconds": seconds[0],
             "their_seconds": seconds[1],
         }
@@ -262,7 +392,9 @@ def read_parts(found: list[Findings]) -> dict[str, Block]:
     }
     parts |= {f"{of}/{name}": part for of, some in of_bench.items() for name, part in some.items()}
     lite = next(findings for findings in found if findings.name == "accuracy-lite")
-    parts["accuracy-lite/plain"] = plain_grid(lite, measured / "empirical.jsonl")
+    parts |= plain_parts(lite, measured / "empirical.jsonl")
+    parts |= large_parts(measured / "large.jsonl")
+    parts |= full_size_parts(measured / "regression.jsonl")
     parts |= few_label_parts(measured / "few_labels.jsonl")
     parts |= metric_parts(measured / "learnt_metric.jsonl")
     by_name = {findings.name: findings for findings in found}
@@ -304,7 +436,14 @@ def make_pages(
                 shown[block.name] = block
             return block_as_markdown(block, folder)
 
-        context = {"part": part, "n": Numbers(parts), "score_on": scores_of(found)}
+        context = {
+            "part": part,
+            "n": Numbers(parts),
+            "score_on": scores_of(found),
+            "explained": EXPLAINED,
+            "listed": listed,
+            "called": SAID,
+        }
         note = "<!-- made by results/page.py of the rows in results/; edit results/pages/ -->\n\n"
         pages[place] = note + templates.get_template(name).render(context)
     return pages, shown

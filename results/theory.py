@@ -10,6 +10,7 @@ import pandas as pd
 
 from cocoloss.report.document import Block, Cell, Grid, Picture, fixed, number_of, signed, stand_out
 from cocoloss.report.figures import COLOURS, new_figure, tidy
+from verdicts import versus, versus_grid
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,6 +18,19 @@ if TYPE_CHECKING:
 FIRST, PAPER, CLOSED = "norm weight 0", "norm weight 1 (paper)", "closed form"
 FORMULA, MATRIX = "formula", "matrix head"
 WAYS = ("softmax", FORMULA, "gaussian head", MATRIX)  # in the order of tables
+NETWORK_0, NETWORK_1 = f"{FIRST}, {FORMULA}", f"{PAPER}, {FORMULA}"
+PAIRS = (  # whose log losses are compared over tables
+    (f"{FIRST}, {MATRIX}", NETWORK_0),
+    (NETWORK_0, f"{FIRST}, gaussian head"),
+    (NETWORK_0, NETWORK_1),
+    (NETWORK_0, f"on the sphere, {FORMULA}"),
+    (f"{FIRST}, {MATRIX}", f"{PAPER}, {MATRIX}"),
+    (f"{CLOSED}, {FORMULA}", NETWORK_0),
+    (f"{CLOSED}, {MATRIX}", f"{CLOSED}, {FORMULA}"),
+    (f"{CLOSED}, {MATRIX}", f"{FIRST}, {MATRIX}"),
+    (f"{CLOSED}, {MATRIX}", f"CoCoClassifier, solver network, {MATRIX}"),
+    (f"{CLOSED}, {MATRIX}", "cross-entropy, softmax"),
+)
 FEWEST = 30  # rows of a point of a reliability curve
 LITTLE = 0.02  # of an alignment
 UNTRAINED_AT = 0.5  # where epoch 0 is on a log axis
@@ -48,7 +62,18 @@ def posterior_parts(file: Path) -> dict[str, Block]:
         scores[beside | scores["spare"].isna()], f"The closed form, means over {n} tables"
     )
     curves = curves.groupby(["trained", "read by"], sort=False)["bins"].agg(_sum_of_bins)
+    some = scores[scores["spare"].isna() | (scores["spare"] == 0)]
+    losses = some.groupby(["table", "trained", "read by"])["log loss"].mean().unstack([1, 2])
+    losses.columns = [", ".join(key) for key in losses.columns]
+    pairs = {
+        f"{one} / {other}": (one, other) for one, other in PAIRS if {one, other} <= set(losses)
+    }
     return parts | {
+        "versus": versus_grid(
+            versus(losses, pairs, higher_is_better=False),
+            "Log loss: the first against the second, q = C",
+            digits=3,
+        ),
         "tables": _tables_grid(scores),
         "doubtful": _doubtful_grid(doubtful),
         "sure": _sure_grid(curves),
@@ -150,7 +175,8 @@ def _doubtful_grid(lines: pd.DataFrame) -> Grid:
             )
             for spare in shares.index
         ),
-        caption="Mean probability of the class that norm weight 0 prefers, and its true share.",
+        caption="Mean probability of the class that norm weight 0 prefers, and how often it is "
+        "right.",
     )
 
 

@@ -73,15 +73,34 @@ def test_models_join_when_they_have_quality_and_seconds(script, findings_of, tmp
 
 def test_large_tables_come_in_classes_of_their_training_rows(script, findings_of):
     findings = findings_of()
-    by_size = script("costs").costs_by_size(findings)
+    by_size, notes = script("costs").costs_by_size(findings)
+    assert notes == ["5,000 to 15,000 rows: not drawn, 0 tables have all models."]
     n_train = findings.characters["n_rows"] * 0.9
     assert {name: costs.attrs["n_tables"] for name, costs in by_size.items()} == {
         "up to 5,000": (n_train <= 5000).sum(),
         "more than 15,000": (n_train > 15_000).sum(),
     }
     assert not by_size["up to 5,000"]["fits"].any()
-    picture = script("costs").by_size_picture(by_size)
+    picture = script("costs").by_size_picture(by_size, notes)
+    assert picture.caption.endswith(notes[0])
     assert figure_bytes(picture.figure, ".svg") == figure_bytes(picture.draw(), ".svg")
+
+
+def test_a_size_of_which_few_tables_have_all_models_is_not_drawn(script, findings_of, tmp_path):
+    large = [f"table-{k:02}" for k in range(2, N_TABLES, 3)]  # of 20,000 rows
+    gone = {(name, "rf-w") for name in large[:-2]}
+    by_size, notes = script("costs").costs_by_size(findings_of(timed_out=gone))
+    assert set(by_size) == {"up to 5,000"}
+    assert notes[-1].startswith("More than 15,000 rows: not drawn, 2 tables have all models (")
+    assert notes[-1].endswith(f"{large[-3]}: a model is missing).")
+
+
+def test_tables_that_lack_a_model_do_not_count(script, findings_of):
+    by_size, notes = script("costs").costs_by_size(findings_of(timed_out={("table-02", "rf-w")}))
+    assert by_size["more than 15,000"].attrs["n_tables"] == 3
+    assert notes[-1] == (
+        "More than 15,000 rows: some tables are left out (table-02: a model is missing)."
+    )
 
 
 def overlap(one, other):
@@ -108,7 +127,8 @@ def test_slopes_are_powers_of_what_grows(script, tmp_path):
     powers = {"rows": 1.0, "columns": 0.5, "classes": 2.0}
     lines = [
         {"axis": axis, "size": size, "model": model, "fit seconds": 1e-3 * size**power}
-        | {"fit megabytes": 0.5, "predict seconds": 0.25, "balanced accuracy": 0.75}
+        | {"fit megabytes": 0.5, "predict seconds": 0.25}
+        | {"predict megabytes": 2.0, "balanced accuracy": 0.75}
         for axis, power in powers.items()
         for size in costs.TICKS[axis]
         for model in costs.CONTENDERS
@@ -117,7 +137,8 @@ def test_slopes_are_powers_of_what_grows(script, tmp_path):
     for row in parts["slopes"].rows:
         assert [cell.text for cell in row[1:]] == ["1.00", "0.50", "2.00", *["0.00"] * 3]
     assert [cell.text for cell in parts["fit"].rows[0]] == ["1,000 rows", *["1.00"] * 3, *["0"] * 3]
-    assert [c.text for c in parts["predict"].rows[-1]][1::3] == ["0.25", "0.750"]
+    assert [c.text for c in parts["predict"].rows[-1]][1::3] == ["0.25", "2", "0.750"]
+    assert {cell.text for row in parts["ratios"].rows for cell in row[1:]} == {"1.0"}
     assert figure_bytes(parts["growth"].figure, ".svg").startswith(b"<?xml")
 
 

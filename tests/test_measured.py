@@ -57,21 +57,21 @@ def test_gains_are_over_the_supervised_fit_of_the_same_draws(measured, tmp_path)
     lines = [few(table, way, 0.5, chose=True) for table in "yz" for way in ("ignore", "soft")]
     lines += [few("a", "ignore", 0.6), few("a", "soft", 0.7)]
     lines += [few("b", "ignore", 0.5), few("b", "ignore", 0.9, draw=1)]
-    lines += [few("b", "soft", 0.48)]  # of one draw only
+    lines += [few("b", "soft", 0.48)]  # of one draw only, which is the only one that counts
     lines += [few("a", "networks, ignore", 0.2), few("a", "networks, soft", 0.25)]
     parts = measured.few_label_parts(written(tmp_path, lines))
     gains = cells_of(parts["few-labels/gains-others"])
     error = statistics.stdev([0.1, -0.02]) / 2**0.5
     assert gains == {
         "soft": {
-            "5 labels of each class": f"+0.040 ± {error:.3f}",
+            "5 labels per class": f"+0.040 ± {error:.3f}",
             "better at 5": "1 of 2",
-            "draws": "1",
+            "verdict at 5": "too few tables",
         },
         "networks, soft": {
-            "5 labels of each class": f"+0.050 ± {MISSING}",
+            "5 labels per class": f"+0.050 ± {MISSING}",
             "better at 5": "1 of 1",
-            "draws": "1",
+            "verdict at 5": "too few tables",
         },
     }
     assert cells_of(parts["few-labels/tables-others"]) == {
@@ -87,7 +87,7 @@ def test_means_are_over_draws_that_all_ways_have(measured, tmp_path):
     lines += [few("z", way, 0.5, chose=True) for way in ("ignore", "soft")]
     parts = measured.few_label_parts(written(tmp_path, lines))
     means = cells_of(parts["few-labels/means-others"])
-    assert means["ignore"] == {"5 labels of each class": f"0.600 ± {MISSING}", "seconds": "1.00"}
+    assert means["ignore"] == {"5 labels per class": f"0.600 ± {MISSING}", "seconds": "1.00"}
 
 
 def metric_line(table, model, added, score, *, split=0, **more):
