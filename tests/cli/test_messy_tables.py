@@ -441,3 +441,46 @@ def test_the_score_that_is_compared_is_said_where_there_are_several(run, tmp_pat
     path.write_text("\n".join(["dataset,model,accuracy,rmse", *rows]))
     assert "compared by accuracy; --score rmse would compare by that" in run("compare", path).stderr
     assert "would compare" not in run("compare", path, "--score", "accuracy").stderr
+
+
+@pytest.mark.parametrize("values", [(0, 1), (1, 2, 3, 4, 5), (1.0, 1.3, 2.7)])
+@pytest.mark.parametrize("command", ["fit", "describe", "evaluate"])
+def test_an_empty_cell_in_a_target_of_numbers_is_a_row_left_out(run, tmp_path, values, command):
+    path, out = tmp_path / "t.csv", tmp_path / "m.coco"
+    cells = [str(values[i % len(values)]) for i in range(60)]
+    cells[7] = cells[31] = ""
+    path.write_text(
+        "\n".join(["a,y", *(f"{i % 7 + len(cell)},{cell}" for i, cell in enumerate(cells))])
+    )
+    rest = {"fit": ("--out", out), "describe": (), "evaluate": ("--folds", 2, "--model", "coco")}
+    result = run(command, path, "--target", "y", *rest[command])
+    assert "2 rows" in result.stderr + result.stdout
+    assert "nan" not in result.stderr
+
+
+def test_prices_with_an_empty_cell_are_numbers(run, tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "m.coco"
+    prices = ["", *(f"{100_000 + 37 * i}" for i in range(80))]
+    path.write_text("\n".join(["a,price", *(f"{i % 50},{p}" for i, p in enumerate(prices))]))
+    facts = json.loads(run("fit", path, "--target", "price", "--out", out, "--json").stdout)
+    assert facts["task"] == "numbers"
+
+
+@pytest.mark.parametrize("pair", [("01", "1"), ("1E4", "10000"), ("1.0", "1")])
+def test_two_spellings_of_one_number_are_two_classes(run, tmp_path, pair):
+    path, out = tmp_path / "t.csv", tmp_path / "m.coco"
+    path.write_text("\n".join(["a,y", *(f"{i % 2},{pair[i % 2]}" for i in range(40))]))
+    asked = ("fit", path, "--target", "y", "--task", "classes", "--out", out)
+    assert json.loads(run(*asked, "--json").stdout)["classes"] == dict.fromkeys(pair, 20)
+    assert set(run("predict", out, path).stdout.split()[1:]) == set(pair)
+
+
+@pytest.mark.parametrize("levels", [None, "01,02,10", "1,2,10"])
+def test_levels_are_written_as_in_the_file_in_the_order_of_their_numbers(run, tmp_path, levels):
+    path, out = tmp_path / "t.csv", tmp_path / "m.coco"
+    names = ["10", "02", "01"]
+    path.write_text("\n".join(["a,y", *(f"{i % 3},{names[i % 3]}" for i in range(60))]))
+    how = ("--task", "levels") if levels is None else ("--levels", levels)
+    run("fit", path, "--target", "y", *how, "--out", out)
+    assert cocoloss.load(out).classes_.tolist() == ["01", "02", "10"]
+    assert set(run("predict", out, path).stdout.split()[1:]) == set(names)

@@ -30,7 +30,7 @@ FEW = 300
 SHARPEST = 100.0  # log of the inverse temperature
 FOLDS = 5  # in which it says how far
 DIGITS = 9  # of scores, by which rows are told apart
-MODESTY = 100.0  # over N: what trust costs in nats, since the best of many fits is a lucky one
+MODESTY = 300.0  # over N: what trust costs in nats, since the best of many fits is a lucky one
 
 
 class ReadoutHead(EmbeddingHead):
@@ -350,7 +350,7 @@ def _trust(
         logits[k] = scores @ by_class + bias
     log_share = _log_shares(labels, weights, C)
     N = float(weights.sum())
-    cost = min(N / 10, MODESTY / N)
+    cost = min(N / 4, MODESTY / N)
 
     def loss(trust: float) -> float:
         log_p = log_softmax(log_share + trust * logits, axis=2)[:, np.arange(n), labels]

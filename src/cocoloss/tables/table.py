@@ -275,11 +275,13 @@ def split_target(
     if task != "numbers":
         y = _as_classes(y) if present.any() else y
         numbers = plain_numbers(y) if verbatim else y
+        spellings = numbers if numbers.nunique() == y.nunique() else y  # 01 is not 1
         if whole:
-            _check_classes(numbers, target)
+            _check_classes(spellings, target)
         # Where rows without a class are kept, a class -1 would be such a row.
         ordered = numbers if whole and missing != "keep" else y
-        y = _as_labels(y, ordered) if task == "classes" else _as_levels(numbers, levels, given)
+        labels = _as_labels(y, ordered)
+        y = labels if task == "classes" else _as_levels(labels, numbers, levels, given)
     X = frame.drop(columns=target)
     if missing == "keep" and n_gaps:
         y = y.astype(object).reindex(frame.index)
@@ -359,31 +361,39 @@ def _as_numbers(y: Any, decimal: str) -> Any:
     return pd.Series(numbers, y.index, name=y.name)
 
 
-def _as_levels(y: Any, levels: Sequence[Any] | None, dtype: Any) -> Any:
-    """Return classes as an ordered categorical; numbers with fractions become text, as classes."""
-    is_number = types.is_numeric_dtype(y.dtype) and not types.is_bool_dtype(y.dtype)
+def _as_levels(labels: Any, numbers: Any, levels: Sequence[Any] | None, dtype: Any) -> Any:
+    """Return classes as an ordered categorical, in the order given or in that of their numbers.
+
+    A given level is a class as it is written, or else the one that is the same number.
+    """
+    is_number = types.is_numeric_dtype(numbers.dtype) and not types.is_bool_dtype(numbers.dtype)
     if levels is None and isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
         levels = list(dtype.categories)
-    elif levels is None and not (is_number or types.is_bool_dtype(y.dtype)):
+    elif levels is None and not (is_number or types.is_bool_dtype(numbers.dtype)):
         raise CoCoError(
-            f"column {y.name!r} holds text, {listed(np.unique(y))}, whose order nobody knows; say "
-            f"the levels from the lowest to the highest"
+            f"column {labels.name!r} holds text, {listed(np.unique(labels))}, whose order nobody "
+            f"knows; say the levels from the lowest to the highest"
         )
+    classes = labels[~labels.duplicated()]
+    classes = classes.iloc[np.lexsort([classes.map(str), numbers[classes.index]])]
+    by_name = {without_point(value).strip(): value for value in classes.tolist()}
+    by_number = {}
+    if is_number and classes.nunique() == numbers.nunique():
+        by_number = dict(zip(numbers[classes.index].tolist(), by_name, strict=True))
 
-    def key(level: Any) -> str:
+    def name_of(level: Any) -> str:
+        name = without_point(level).strip()
         with suppress(ValueError):
-            level = float(level) if is_number else level
-        return without_point(level).strip()
+            return name if name in by_name else by_number.get(float(level), name)
+        return name
 
-    known = {key(value): value for value in np.unique(y).tolist()}
-    names = list(known) if levels is None else [key(level) for level in levels]
-    unknown = [name for name in known if name not in names]
+    names = list(by_name) if levels is None else [name_of(level) for level in levels]
+    unknown = [name for name in by_name if name not in names]
     if unknown or len(set(names)) < len(names):
         odd = f"{unknown[0]!r} is not among" if unknown else "one is twice among"
-        raise CoCoError(f"column {y.name!r}: {odd} the levels {listed(names)}")
-    ordered = [known[name] for name in names if name in known]
-    y = y.astype(pd.CategoricalDtype(ordered, ordered=True))
-    return y.cat.rename_categories(str) if types.is_float_dtype(y.cat.categories.dtype) else y
+        raise CoCoError(f"column {labels.name!r}: {odd} the levels {listed(names)}")
+    ordered = [by_name[name] for name in names if name in by_name]
+    return labels.astype(pd.CategoricalDtype(ordered, ordered=True))
 
 
 def _values(column: Any) -> Any:
@@ -416,13 +426,14 @@ def _as_classes(y: Any) -> Any:
 
 
 def plain_numbers(y: Any) -> Any:
-    """Return text as the numbers it is, or as it is if some is none."""
+    """Return text as the numbers it is, with NaN for gaps, or as it is if some is none."""
     if not types.is_string_dtype(y.dtype):
         return y
-    numbers = pd.to_numeric(y, errors="coerce")
-    known = y.notna().to_numpy()
-    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)[known]
-    return _as_classes(numbers) if len(values) and np.isfinite(values).all() else y
+    numbers = pd.to_numeric(y.dropna(), errors="coerce")
+    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    if not len(values) or not np.isfinite(values).all():
+        return y
+    return _as_classes(numbers).reindex(y.index)
 
 
 def _check_classes(y: Any, target: str) -> None:
