@@ -26,7 +26,11 @@ demo: install ## compare six models on three data sets and write a page about ea
 	@echo "('make shell' opens a shell in which 'cocoloss' alone is enough)"
 
 shell: install ## open a shell in which cocoloss and its Python come first
-	@VIRTUAL_ENV="$(CURDIR)/.venv" PATH="$(CURDIR)/$(BIN):$$PATH" "$${SHELL:-/bin/sh}" -i
+	@printf '%s\n' 'test -r ~/.bashrc && . ~/.bashrc' '. "$(CURDIR)/$(BIN)/activate"' > .venv/shell.bash
+	@case "$$SHELL" in \
+		*/bash) exec "$$SHELL" --init-file .venv/shell.bash -i ;; \
+		*) VIRTUAL_ENV="$(CURDIR)/.venv" PATH="$(CURDIR)/$(BIN):$$PATH" exec "$${SHELL:-/bin/sh}" -i ;; \
+	esac
 
 # One more than there are cores, at most four: some tests wait for processes that they have started.
 TESTERS := $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 3 ? cores + 1 : 4)))
