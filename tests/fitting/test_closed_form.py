@@ -493,3 +493,12 @@ def test_kernels_see_ranks_and_importances_add_them_up():
     assert classifier.feature_importances_[0] > 0.6
     plain = kernel(preprocess=TablePreprocessor(ranks=False)).fit(X, y)
     assert classifier.loo_score_ > plain.loo_score_ + 0.05
+
+
+def test_classes_of_three_rows_are_as_good_out_of_sample_as_on_new_rows():
+    rng = np.random.default_rng(0)
+    centers = np.repeat(rng.normal(size=(100, 6)), 13, axis=0)
+    X, y = centers + 0.3 * rng.normal(size=centers.shape), np.repeat(np.arange(100), 13)
+    few = np.arange(len(y)) % 13 < 3
+    classifier = CoCoClassifier(solver="kernel", random_state=0).fit(X[few], y[few])
+    assert abs(classifier.loo_score_ - classifier.score(X[~few], y[~few])) < 0.08

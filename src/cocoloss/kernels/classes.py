@@ -68,11 +68,16 @@ class LabelledRows:
 
     def problem(self, mass: NDArray[np.float64] | None = None) -> Problem:
         """Return the rows that weigh anything, their mean target points, and what they weigh."""
-        masses = self.masses
+        masses, scale = self.masses, self.scale
         if mass is not None:
             masses = np.zeros(masses.shape)
             masses[self.row, self.label] = mass
-        weighted = masses * self.scale
+            # A class of fewer rows than folds loses much in some folds and nothing in others. What
+            # is left of it weighs as much as all of it, or rows left out look like other classes.
+            few = np.bincount(self.label, self.copies, len(scale)) < N_FOLDS
+            left, total = masses.sum(axis=0), self.masses.sum(axis=0)
+            scale = scale * np.divide(total, left, out=np.ones(len(left)), where=few & (left > 0))
+        weighted = masses * scale
         weights = weighted.sum(axis=1)
         rows = np.flatnonzero(weights > 0)
         targets = weighted[rows] @ self.points / weights[rows, None]
