@@ -23,6 +23,7 @@ from cocoloss.report.document import (
 )
 from measured import SCORE, rows_of
 from verdicts import (
+    SAID,
     in_words,
     listed,
     of_ranking,
@@ -108,19 +109,18 @@ def progress(findings: Findings, models: Sequence[str], spec: Mapping[str, Any])
     status = findings.units.pivot(index="dataset", columns="model", values="status")
     status = status.reindex(index=planned, columns=models).fillna(OPEN)
     done = int((status == OK).all(axis=1).sum())
-    begun = status.mask(status == OPEN).stack()
-    lost = begun[begun != OK]
     said = f"All {done} tables have results of all models."
     if done < len(planned):
         to_come = int((status == OPEN).any(axis=1).sum())
         said = f"{done} of the {len(planned)} tables have results of all models, and only these"
         said += " are compared."
         said += f" So far {to_come} are not finished." if to_come else ""
-    if len(lost):
-        ways = {TIMEOUT: f"took longer than {spec['limits']['seconds_per_task']}", FAILED: "failed"}
-        for how, words in ways.items():
-            cells = [f"{model} on {dataset}" for dataset, model in lost[lost == how].index]
-            said += f" {_capital(listed(cells))} {words}." if cells else ""
+    limit = str(spec["limits"]["seconds_per_task"]).replace("m", " minutes")
+    lost = findings.missing[findings.missing["model"].isin(models)]
+    for how, words in {TIMEOUT: f"took longer than {limit}", FAILED: "failed"}.items():
+        for model, cells in lost[lost["status"] == how].groupby("model"):
+            name = _capital(SAID.get(str(model), str(model)))
+            said += f" {name} {words} on {listed(list(cells['dataset']))}."
     return said
 
 

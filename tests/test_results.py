@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import statistics
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cocoloss.benchmark.analysis import read_findings
+from cocoloss.benchmark.analysis import rank, read_findings
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import Result
 from cocoloss.report.document import MISSING
-from synthetic_store import begin, fill_accuracy, infos_of, make_spec, put
+from synthetic_store import analyse, begin, fill_accuracy, infos_of, make_spec, put
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "results"
@@ -45,164 +46,194 @@ def test_the_pages_are_what_the_rows_make_of_them(made):
     assert len(pages[ROOT / "docs" / "results.md"].splitlines()) <= 200
 
 
-def test_figures_of_the_readme_and_the_first_page_are_those_of_the_rows(made):
+@pytest.fixture(scope="module")
+def n(made):
+    """Numbers that are read off the tables."""
     page, parts, *_ = made
-    n = page.Numbers(parts)
+    return page.Numbers(parts)
+
+
+def test_numbers_of_the_readme_are_those_of_the_rows(n):
+    blocks = blocks_of(ROOT / "README.md")
+    wrong = [
+        (words, numbers)
+        for words, numbers in claims(n)
+        if not any(says(block, words, numbers) for block in blocks)
+    ]
+    assert wrong == []  # words that name the place, and the numbers that rows have for it
+
+
+def test_every_number_of_the_readme_is_claimed_or_a_constant(n):
+    """So that no number is added to the README without a row."""
+    known = {number for _, numbers in claims(n) for number in numbers} | CONSTANTS
+    parts_of_known = {part for number in known for part in NUMBER.findall(number)}
+    text = " ".join(blocks_of(ROOT / "README.md"))
+    assert sorted(set(NUMBER.findall(text)) - parts_of_known) == []
+
+
+def test_verdicts_of_the_readme_are_those_of_the_rows(n):
+    """Each is checked if it is there; a new row that changes one asks for another wording."""
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    lite, large = "accuracy-lite/default/reference", "accuracy-large/default/reference"
+    words = n.parts["accuracy-lite/default/words"].text
+    won, lost = (n.value(large, "lightgbm-w", how) for how in ("wins", "losses"))
+    ours, trees = "coco-default", ("lightgbm-w", "hgb-raw-w", "catboost-w")
+    means = n.tables["accuracy-large/complete"]
+    fits = [size for size in n.tables["scaling/fit"] if "rows" in size]
+    ratios = [n.value("scaling/ratios", size, f"fit: {t}") for size in fits for t in SCALED[1:]]
     said = {
-        "README.md": [
-            *on_66_tables(n),
-            *on_other_tasks(n),
-            *when_not_to_use_it(n),
-            *of_what_it_costs(n),
-            f"a tuned CoCo network ({n.score('coco')}) and a kernel SVM ({n.score('ksvm')}) lead",
-        ],
+        "significantly ahead of each baseline": set(verdicts_of(n, lite)) == {"ahead"},
+        "these models are statistically tied": "does not differ significantly from" in words
+        and all(model in words for model in n.tables[lite]),
+        "no difference is significant": set(verdicts_of(n, large)) == {"level"},
+        "LightGBM wins about as often": abs(won - lost) <= 0.2 * (won + lost),
+        "Boosted trees have the better accuracy and log loss": all(
+            means[each]["accuracy"].value > means[ours]["accuracy"].value
+            and means[each]["log loss"].value < means[ours]["log loss"].value
+            for each in trees
+        ),
+        "boosted trees are faster at every number of rows": min(ratios) > 1,
+        "CoCoClassifier is the most accurate": all(
+            n.score(model) <= n.score(ours) for model in n.tables["accuracy-lite/default/ranks"]
+        ),
+        "The first two experiments are not finished": all(
+            "not finished" in n.parts[f"accuracy-{size}/progress"].text
+            for size in ("small", "large")
+        ),
+    }
+    assert [words for words, holds in said.items() if words in text and not holds] == []
+
+
+def test_figures_of_the_guides_are_those_of_the_rows(n):
+    said = {
         "docs/choosing.md": list(how_long_it_takes(n)),
-        "docs/index.md": [
-            f"mean balanced accuracy is {n.score('coco-default')}; ",
-            (
-                f"a tuned kernel SVM has {n.score('ksvm-w')}, tuned boosted trees "
-                f"{n.score('hgb-w')}, LightGBM with default settings {n.score('lightgbm-default')}."
-            ),
-        ],
+        "docs/index.md": [n.score(each) for each in (DEFAULT, "ksvm-w", "hgb-w", LIGHTGBM)],
     }
     for path, sentences in said.items():
         text = " ".join((ROOT / path).read_text(encoding="utf-8").split())
         assert [sentence for sentence in sentences if sentence not in text] == [], path
 
 
-def on_66_tables(n):
-    """What README says of the default beside its baselines, from the rows."""
-    lines = {  # label, model, tuned, line of the costs
-        "`CoCoClassifier()`": ("coco-default", "no", OURS),
-        "kernel SVM": ("ksvm-w", "20 trials", "kernel SVM (ksvm-w)"),
-        "boosted trees (scikit-learn)": ("hgb-w", "12 trials", "HistGradientBoosting (hgb-w)"),
-        "cross-entropy network": ("ce-w", "18 trials", "cross-entropy (ce-w)"),
-        "random forest": ("rf-w", "3 trials", "random forest (rf-w)"),
-        "LightGBM": ("lightgbm-default", "no", "LightGBM (lightgbm-default)"),
+DEFAULT, LIGHTGBM = "coco-default", "lightgbm-default"
+NUMBER = re.compile(r"(?<![\w.,-])[+-]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w-])")
+CONSTANTS = {
+    *("66", "1,000", "ten", "2,000", "50,000", "20", "31", "10", "13", "12"),  # tables and rows
+    *("18", "3"),  # trials, as the specs have them
+    *("5", "90 %", "500", "16", "1,800", "32", "64"),  # labels, intervals, noise, limits, the loss
+    *("3.11", "6", "1", "2", "60", "0.9", "100"),  # Python, ranks of 6, C - 1, calls
+    *("800", "8", "28", "4", "562", "238", "0.709", "0.018", "0.500", "0.583", "0.016"),
+    *("0.693", "0.763"),  # what fit prints of customers.csv: tests/test_examples.py
+}
+
+
+def claims(n):
+    """Yield words that name a place of the README, and the numbers that the rows have for it."""
+    yield from of_66_tables(n)
+    yield from of_other_tasks(n)
+    yield from of_where_not_to_use_it(n)
+    yield from of_what_it_costs(n)
+
+
+def of_66_tables(n):
+    """Numbers on the default and its baselines."""
+    lines = {  # words, model, line of the costs
+        "`CoCoClassifier()`": (DEFAULT, OURS),
+        "kernel SVM": ("ksvm-w", "kernel SVM (ksvm-w)"),
+        "boosted trees": ("hgb-w", "HistGradientBoosting (hgb-w)"),
+        "cross-entropy network": ("ce-w", "cross-entropy (ce-w)"),
+        "random forest": ("rf-w", "random forest (rf-w)"),
+        "LightGBM": (LIGHTGBM, "LightGBM (lightgbm-default)"),
     }
-    for label, (model, tuned, costs) in lines.items():
-        cells = [
-            n.score(model),
-            MISSING if model == "ksvm-w" else n.score(model, "log loss"),
-            n.cell("accuracy-lite/default/ranks", model, "rank by mean"),
-        ]
-        best = [f"**{cell}**" if model == "coco-default" else cell for cell in cells]
-        seconds = n.value("accuracy-lite/costs", costs, "seconds in all")
-        yield f"| {label} | {tuned} | {' | '.join(best)} | {seconds:.2g} |"
-    for model in n.tables["accuracy-lite/default/ranks"]:
-        assert n.score(model) <= n.score("coco-default")
-    for model in (duels := n.tables["accuracy-lite/default/reference"]):
-        assert duels[model]["p Wilcoxon-Holm"].value < 0.05  # significantly ahead of each
-        assert duels[model]["p Nemenyi"].value > 0.05  # by the paper's ranking, tied
-    yield f"mean balanced accuracy is {n.score('coco-default')}; a tuned kernel SVM has"
-    yield (
-        f"kernel SVM has {n.score('ksvm-w')}, tuned boosted trees {n.score('hgb-w')}, "
-        f"LightGBM with default settings {n.score('lightgbm-default')}."
-    )
-    yield "Against the SVM it won {} tables and lost {}.".format(
-        *(duels["ksvm-w"][column].text for column in ("wins", "losses"))
-    )
-    seconds = n.value("accuracy-lite/costs", OURS, "seconds in all")
-    yield f"A fit takes {seconds:.1f} s on one core"
-    yield f"the most accurate, at {seconds:.1f} seconds]"
+    for words, (model, costs) in lines.items():
+        seconds = f"{n.value('accuracy-lite/costs', costs, 'seconds in all'):.2g}"
+        rank = n.cell("accuracy-lite/default/ranks", model, "rank by mean")
+        loss = () if model == "ksvm-w" else (n.score(model, "log loss"),)
+        yield (f"| {words}",), (n.score(model), *loss, rank, seconds)
+    scores = [n.score(model) for model in (DEFAULT, "ksvm-w", "hgb-w", LIGHTGBM)]
+    duel = "accuracy-lite/default/reference"
+    counts = [n.cell(duel, "ksvm-w", how) for how in ("wins", "losses")]
+    seconds = f"{n.value('accuracy-lite/costs', OURS, 'seconds in all'):.1f}"
+    yield ("kernel SVM", "LightGBM", "fit takes"), (*scores, *counts, f"{seconds} s")
+    yield ("the most accurate",), (f"{seconds} seconds",)
+    yield ("paper", "tuned CoCo network", "kernel SVM"), (n.score("coco"), n.score("ksvm"))
 
 
-def on_other_tasks(n):
-    """What README says of other tables and targets, from the rows."""
-    mean = "mean balanced accuracy"
+def of_other_tasks(n):
+    """Numbers on other tables and tasks."""
+    ranks, mean = "accuracy-{}/default/ranks", "mean balanced accuracy"
     small = [
-        n.value("accuracy-small/default/ranks", f"{model}-default", mean)
+        f"{n.value(ranks.format('small'), f'{model}-default', mean):.3f}"
         for model in ("coco", "realmlp", "xrfm", "catboost")
     ]
-    yield (
-        f"[{n.complete('accuracy-small')} of 20 tables of at most 1,000 rows]"
-        "(docs/results/default.md) | balanced accuracy {:.3f}; with default settings RealMLP "
-        "{:.3f}, xRFM {:.3f}, CatBoost {:.3f} |".format(*small)
-    )
+    yield ("RealMLP", "xRFM", "CatBoost"), (str(n.complete("accuracy-small")), *small)
     large = [
-        n.value("accuracy-large/default/ranks", model, mean)
-        for model in ("coco-default", "ksvm-w", "catboost-w", "lightgbm-w")
+        f"{n.value(ranks.format('large'), model, mean):.3f}"
+        for model in (DEFAULT, "ksvm-w", "catboost-w", "lightgbm-w")
     ]
-    duels = n.tables["accuracy-large/default/reference"]
-    won, lost = (duels["lightgbm-w"][column].text for column in ("wins", "losses"))
-    assert min(row["p Wilcoxon-Holm"].value for row in duels.values()) > 0.05  # as README says
-    scores = n.tables["accuracy-large/measures"]
-    for trees in ("lightgbm-w", "hgb-raw-w", "catboost-w"):
-        assert scores[trees]["accuracy"].value > scores["coco-default"]["accuracy"].value
-        assert scores[trees]["log loss"].value < scores["coco-default"]["log loss"].value
-    yield (
-        f"[{n.complete('accuracy-large')} of 31 tables of 2,000 to 50,000 rows]"
-        "(docs/results/default.md) | balanced accuracy "
-        "{:.3f}; kernel SVM {:.3f}, CatBoost {:.3f}, LightGBM {:.3f} ".format(*large)
-        + f"({won} tables won, {lost} lost); no difference is significant."
-    )
-    coverage = n.value("regression/measures", "coco", "within intervals of 0.9")
-    yield (
-        f"RMSE {n.value('regression/ratios', 'lightgbm', 'geometric mean'):.2f} of LightGBM's, "
-        f"{n.value('regression/ratios', 'catboost', 'geometric mean'):.2f} of CatBoost's "
-        f"(geometric means); intervals of 90 % cover {100 * coverage:.1f} %"
-    )
-    yield "mean absolute error {} levels; CatBoost {}, LightGBM {} |".format(
-        *(
-            n.cell("ordinal/measures", model, "mean absolute error").strip("*")
-            for model in ("coco-median", "catboost", "lightgbm")
-        )
-    )
-    gains = n.tables["few-labels/gains-others"]["soft"]
-    yield "labels per class: balanced accuracy {}, {}, {} by unlabelled rows".format(
-        *(gains[f"{labels} labels of each class"].text for labels in (5, 10, 20))
-    )
+    duel = "accuracy-large/default/reference"
+    counts = [n.cell(duel, "lightgbm-w", how) for how in ("wins", "losses")]
+    yield ("50,000 rows", "CatBoost"), (str(n.complete("accuracy-large")), *large, *counts)
+    ratios = [
+        f"{n.value('regression/ratios', peer, 'geometric mean'):.2f}"
+        for peer in ("lightgbm", "catboost")
+    ]
+    covered = n.percent("regression/measures", "coco", "within intervals of 0.9")
+    yield ("| regression", "RMSE"), (*ratios, covered)
+    off = [
+        n.cell("ordinal/measures", model, "mean absolute error")
+        for model in ("coco-median", "catboost", "lightgbm")
+    ]
+    yield ("| ordinal regression",), tuple(off)
+    gains = [
+        n.cell("few-labels/gains-others", "soft", f"{k} labels per class") for k in (5, 10, 20)
+    ]
+    yield ("| semi-supervised", "unlabelled"), tuple(gains)
 
 
-def when_not_to_use_it(n):
-    """What README says of where the default is ahead or behind, from the rows."""
+def of_where_not_to_use_it(n):
+    """Numbers on where the default is ahead or behind."""
     noise = [
-        n.value("learnt-metric/noise-balanced-accuracy", model, added)
+        f"{n.value('learnt-metric/noise-balanced-accuracy', model, added):.3f}"
         for model in ("closed form", "LightGBM")
         for added in ("0", "500")
     ]
-    yield "goes from {:.3f} to {:.3f}, that of LightGBM from {:.3f} to {:.3f} (".format(*noise)
-    accuracies = [n.score(model, "accuracy") for model in ("coco-default", "rf", "ksvm")]
-    yield "default**: {}, where a forest has {} and a kernel SVM {}.".format(*accuracies)
+    yield ("noise columns",), tuple(noise)
+    plain = "accuracy-lite/plain"
     ours = 'CoCoClassifier(priors="empirical")'
-    plain = [n.value("accuracy-lite/plain", model, "accuracy") for model in (ours, "rf")]
-    yield "on the first two folds it has {:.3f}, a forest {:.3f}.".format(*plain)
-    adult = rows_of("large.jsonl").query("table == 'adult'").set_index("model")
-    behind = 100 * (adult["balanced accuracy"] - adult["balanced accuracy"]["CoCoClassifier()"])
-    yield (
-        f"On adult, with {adult['rows'].iloc[0]:,} rows, boosted trees are {behind['hgb-w']:.1f} "
-        f"to {behind['lightgbm-w']:.1f} percentage points better."
-    )
+    accuracies = [n.score(model, "accuracy") for model in (DEFAULT, "rf", "ksvm")]
+    accuracies += [f"{n.value(plain, model, 'accuracy'):.3f}" for model in (ours, "rf")]
+    yield ("accuracy", "priors", "forest"), tuple(accuracies)
+    adult = [
+        100
+        * (n.value("large/tables", "adult", model) - n.value("large/tables", "adult", SCALED[0]))
+        for model in ("hgb-w", "lightgbm-w")
+    ]
+    rows = n.cell("large/tables", "adult", "training rows")
+    yield ("adult",), (rows, *(f"{behind:.1f}" for behind in adult))
     madelon = n.tables["accuracy-lite/default/extremes"]["madelon"]
-    yield f"(madelon: {madelon['coco-default'].text}, the best baseline {madelon['best'].text})"
-    yield "of `make demo`: {:.3f}, boosted trees {:.3f})".format(
-        *(n.value("demo/tables", model, "bands") for model in ("CoCo", "boosted trees"))
-    )
-    won, _, lost = n.cell(
-        "accuracy-lite/default/wins", "share of categorical columns: 50% or more", "against best"
-    ).split(" / ")
-    yield f"ahead of the best baseline on {won}, behind on {lost}."
+    bands = [f"{n.value('demo/tables', m, 'bands'):.3f}" for m in ("CoCo", "boosted trees")]
+    yield ("madelon",), (madelon[DEFAULT].text, madelon["best"].text)
+    yield ("make demo", "thresholds"), tuple(bands)
+    share = "share of categorical columns: 50% or more"
+    won, _, lost = n.cell("accuracy-lite/default/wins", share, "against best").split(" / ")
+    n_tables = n.cell("accuracy-lite/default/wins", share, "datasets")
+    yield ("columns are categories",), (n_tables, won, lost)
 
 
 def of_what_it_costs(n):
-    """What README says of seconds and memory, from the rows."""
+    """Numbers on seconds and memory."""
     svm = n.value("accuracy-lite/costs", "kernel SVM (ksvm-w)", "seconds of one fit")
-    yield f"An untuned kernel SVM fits small tables in {svm:.2f} s"
-    columns = [
-        n.value("scaling/predict", "1,000 columns", f"s: {model}")
-        for model in ("CoCoClassifier()", "LightGBM")
-    ]
-    yield "10,000 rows of 1,000 columns take {:.1f} s, with LightGBM {:.2f} s.".format(*columns)
+    wide = [n.value("scaling/predict", "1,000 columns", f"s: {model}") for model in SCALED[:2]]
+    numbers = (f"{svm:.2f} s", f"{wide[0]:.1f} s", f"{wide[1]:.2f} s")
+    yield ("kernel SVM", "LightGBM", "columns"), numbers
     sizes = [f"{rows} rows" for rows in ("1,000", "3,000", "10,000", "100,000", "1,000,000")]
+    yield ("| rows |",), tuple(size.removesuffix(" rows") for size in sizes)
     for label, column in {
-        "processor seconds": "s: CoCoClassifier()",
+        "processor seconds": f"s: {SCALED[0]}",
         "LightGBM": "s: LightGBM",
-        "megabytes": "MB: CoCoClassifier()",
+        "megabytes": f"MB: {SCALED[0]}",
     }.items():
-        yield f"| {label} | {' | '.join(n.cell('scaling/fit', size, column) for size in sizes)} |"
-    for size in (size for size in n.tables["scaling/fit"] if "rows" in size):
-        ours, *trees = (n.value("scaling/fit", size, f"s: {model}") for model in SCALED)
-        assert ours > max(trees)  # faster at every number of rows
+        yield (f"| {label}",), tuple(n.cell("scaling/fit", size, column) for size in sizes)
     seconds = json.loads((BENCH / "losses.json").read_text(encoding="utf-8"))["seconds"]
     for batch, formats in {
         "64": ("{:.1f}", "{:.1f}", "{:.1f}"),
@@ -215,7 +246,27 @@ def of_what_it_costs(n):
         ratios += [of.get(other, 0) / of["coco"] for other in ("pairwise", "supcon")]
         cells = [form.format(ratio) for form, ratio in zip(formats, ratios, strict=True)]
         unit = f"{of['coco']:.2g} s" if of["coco"] > 0.1 else f"{1000 * of['coco']:.2g} ms"
-        yield f"| {int(batch):,} | {unit} | {' | '.join(cells)} |"
+        yield (f"| {int(batch):,} |",), (f"{int(batch):,}", unit, *cells)
+
+
+def blocks_of(path):
+    """Return the paragraphs, items and lines of tables of a page, without code and links."""
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = re.sub(r"^    .*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\]\([^)]*\)", "]", text).replace("**", "")
+    return [" ".join(b.split()) for b in re.split(r"\n\n|\n(?=[-|] ?)", text) if b.strip()]
+
+
+def says(block, words, numbers):
+    """Tell whether a block has the words and each of the numbers, not as a part of another one."""
+    whole = (rf"(?<![\w.,]){re.escape(number)}(?![\w]|[.,]\d)" for number in numbers)
+    return all(each.lower() in block.lower() for each in words) and all(
+        re.search(number, block) for number in whole
+    )
+
+
+def verdicts_of(n, part):
+    return [n.verdict(part, row) for row in n.tables[part]]
 
 
 def how_long_it_takes(n):
@@ -243,10 +294,6 @@ def how_long_it_takes(n):
     ]
     yield "takes {:.1f} s of processor time on average (LightGBM {:.2f} s,".format(*fits)
     yield f'`unlabelled="soft"` {n.value("few-labels/means-others", "soft", "seconds"):.1f} s'
-
-
-def rows_of(name):
-    return pd.read_json(BENCH / name, lines=True)
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.parquet")), ids=lambda file: file.name)
@@ -437,3 +484,111 @@ def test_noise_is_the_difference_of_two_runs_of_the_same_model(script, some, lac
         ["3 or more: coco-balanced", *line([x for d, x in apart.items() if ratios[d] >= 3])],
         ["all", *line(list(apart.values()))],
     ]
+
+
+def scores_of(leads, *, n=12, noise=0.001):
+    """Return scores of models that are so far below a first one, on a dozen tables."""
+    rng = np.random.default_rng(0)
+    first = rng.uniform(0.6, 0.9, size=n)
+    others = {name: first - lead + noise * rng.normal(size=n) for name, lead in leads.items()}
+    return pd.DataFrame({"ours": first} | others)
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_who_is_ahead_follows_from_the_corrected_test_and_its_sign(script, higher_is_better):
+    sign = 1 if higher_is_better else -1
+    scores = scores_of({"worse": 0.1 * sign, "same": 0.0, "better": -0.1 * sign}, noise=0.01)
+    others = ["worse", "same", "better"]
+    found = script("verdicts").versus(scores, others, "ours", higher_is_better=higher_is_better)
+    assert found["verdict"].to_list() == ["ahead", "level", "behind"]
+    assert found["wins"].to_list()[::2] == [12, 0]
+    assert found["losses"].to_list()[::2] == [0, 12]
+    assert found.loc["worse", "difference"] == pytest.approx(0.1 * sign, abs=0.01)
+    assert found.loc["worse", "p"] == pytest.approx(3 * 2 / 2**12)  # Holm: the smallest of three
+
+
+def test_without_enough_tables_for_significance_there_is_no_verdict(script):
+    versus = script("verdicts").versus
+    leads = {f"model {k}": 0.1 for k in range(3)}
+    assert set(versus(scores_of(leads, n=5), list(leads), "ours")["verdict"]) == {"too few tables"}
+    assert set(versus(scores_of(leads, n=6), list(leads), "ours")["verdict"]) == {"too few tables"}
+    assert set(versus(scores_of(leads, n=7), list(leads), "ours")["verdict"]) == {"ahead"}
+
+
+def test_infinite_scores_and_missing_ones_are_no_obstacle(script):
+    scores = scores_of({"other": 0.1})
+    scores.loc[0, "ours"], scores.loc[1, "other"] = np.nan, -np.inf
+    (line,) = script("verdicts").versus(scores, ["other"], "ours").itertuples()
+    assert (line.n, line.wins, line.verdict) == (11, 11, "ahead")
+
+
+def test_verdicts_of_a_ranking_are_those_of_its_corrected_pairs(script, tmp_path):
+    models = ("coco-default", "coco", "dr", "ce")
+    with Store(tmp_path / "s.sqlite") as store:
+        fill_accuracy(store, make_spec(models=models), infos_of(12))
+        (found,) = read_findings(store)
+    verdicts = script("verdicts")
+    ranking = rank(found.rows, models, name="some", title="Some")
+    lines = verdicts.of_ranking(ranking)
+    p = ranking.pairs.p_values.loc[ranking.reference]
+    for other, line in lines.iterrows():
+        assert line["p"] == p[other]
+        assert line["verdict"] == verdicts.verdict(line["p"], line["difference"])
+    grid = verdicts.reference_grid(ranking)
+    assert "p Nemenyi" not in grid.columns
+    assert {row[0].text: row[-1].text for row in grid.rows} == lines["verdict"].to_dict()
+    assert "p Nemenyi" in verdicts.reference_grid(ranking, both_nemenyi=True).columns
+
+
+def test_a_sentence_names_those_that_are_ahead_level_and_behind(script):
+    standing = script("verdicts").standing
+    assert standing({"rf": "level", "ksvm": "behind", "ce": "level"}) == (
+        "level with the random forest and cross-entropy, behind the kernel SVM"
+    )
+    assert standing(dict.fromkeys(("rf", "ksvm", "x"), "ahead")) == (
+        "ahead of all three (the random forest, the kernel SVM and x)"
+    )
+
+
+@pytest.mark.parametrize("state", ["done", "begun", "timed out"])
+def test_tables_that_lack_a_model_are_named_until_all_are_there(script, tmp_path, state):
+    models = ("coco-default", "rf-w")
+    lacking = {("table-02", "rf-w")}
+    options = {"begun": {"left_open": lacking}, "timed out": {"timed_out": lacking}}
+    with Store(tmp_path / "s.sqlite") as store:
+        fill_accuracy(store, make_spec(models=models), infos_of(8), **options.get(state, {}))
+        (found,) = read_findings(store)
+    found = replace(found, rows=found.rows.eval("log_loss = 1 - balanced_accuracy"))
+    planned = [f"table-{k:02}" for k in range(9 if state == "begun" else 8)]
+    spec = {"data": {"datasets": planned}, "limits": {"seconds_per_task": "30m"}}
+    defaults = script("defaults")
+    parts = dict(defaults.parts_of_default(found, analyse(found), spec))
+    assert (
+        parts[f"{found.name}/progress"].text
+        == {
+            "done": "All 8 tables have results of all models.",
+            "begun": "7 of the 9 tables have results of all models, and only these are compared."
+            " So far 2 are not finished.",
+            "timed out": "7 of the 8 tables have results of all models, and only these are "
+            "compared. The random forest took longer than 30 minutes on table-02.",
+        }[state]
+    )
+    whole = found.rows if state == "done" else found.rows[found.rows["dataset"] != "table-02"]
+    means = whole.groupby("model")["balanced_accuracy"].mean()
+    cells = cells_of(parts[f"{found.name}/complete"])
+    assert {m: of["balanced accuracy"] for m, of in cells.items()} == {
+        model: f"{means[model]:.4f}" for model in models
+    }
+    assert {of["peak MB, mean"] for of in cells.values()} == {"50"}
+    counts = [int(k) for k in cells["rf-w"]["coco-default won / tied / lost"].split(" / ")]
+    assert sum(counts) == whole["dataset"].nunique()
+
+
+def test_templates_have_no_measured_number_of_their_own():
+    """Numbers with decimals come from rows, but for these: settings, levels, the theory's."""
+    constants = {"0.1", "0.5", "1.5", "0.05", "0.01", "28.6", ".80", ".93", ".85", ".75"}
+    for file in sorted((FOLDER / "pages").glob("*.md")):
+        text = re.sub(r"{{.*?}}|{%.*?%}|`[^`]*`|\]\([^)]*\)", "", file.read_text(), flags=re.DOTALL)
+        assert set(re.findall(r"\d*\.\d+", text)) <= constants, file.name
+        said = ("cannot be told apart", "ahead of every", "significantly ahead")
+        assert [words for words in said if words in text] == [], file.name
