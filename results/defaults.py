@@ -203,7 +203,7 @@ def large_parts(file: Path) -> dict[str, Block]:
                 (Cell("mean"), Cell(""), *stand_out(_fixed(means, 3))),
                 (Cell("seconds of a fit"), Cell(""), *_fixed(geometric[models], 1)),
             ),
-            caption="Seconds by the clock, two threads; geometric mean.",
+            caption="Seconds by the clock; geometric mean.",
         ),
         "large/versus": versus_grid(found, f"{CLASSIFIER} against each other model"),
     }
