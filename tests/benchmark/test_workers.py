@@ -19,6 +19,7 @@ from bench_helpers import (
     numbers,
     run_fake,
 )
+from distributed import Client
 
 from cluster import Processes
 from cocoloss.benchmark import workers
@@ -90,6 +91,17 @@ def begin_on(pool, spec, table):
     (unit,) = make_plan(spec, FakeTables().infos(["a"])).units
     pool.share("content of a", table)
     pool.submit(unit.task("fold", 1, {"x": 0.5}), "content of a")
+
+
+def test_a_busy_machine_does_not_hide_why_a_run_ends(monkeypatch, cluster):
+    close = Client.close
+
+    def late(client, timeout):
+        close(client)
+        raise TimeoutError(f"timed out after {timeout} s.")
+
+    monkeypatch.setattr(Client, "close", late)
+    DaskPool(fake_spec("good"), "test", scheduler=cluster.address).close()
 
 
 def test_a_pool_closes_though_a_worker_can_answer_nobody():

@@ -292,6 +292,7 @@ class HerePool:
 
 
 CONNECT_SECONDS = 15
+CLOSE_SECONDS = 5
 SETTINGS = {
     # A worker of ours that dies again and again is started again and again.
     "distributed.deploy.lost-worker-timeout": "1000 days",
@@ -468,6 +469,12 @@ class _Lost(NamedTuple):
     error: BaseException
 
 
+def _close_in_time(cluster_or_client: Any) -> None:
+    """Close; where a machine is too busy for it, why the run ends is still what the user reads."""
+    with suppress(TimeoutError):
+        cluster_or_client.close(timeout=CLOSE_SECONDS)
+
+
 class DaskPool:
     """Runs tasks on a Dask cluster: so many processes of this machine, or the one of an address.
 
@@ -501,9 +508,9 @@ class DaskPool:
             self._held.enter_context(changed_dask())
             if scheduler is None:
                 self._cluster = start_cluster(workers)
-                self._held.callback(self._cluster.close, timeout=5)
+                self._held.callback(_close_in_time, self._cluster)
             self._client = connect(scheduler or self._cluster)
-            self._held.callback(self._client.close, timeout=5)
+            self._held.callback(_close_in_time, self._client)
             for file in files or []:
                 self._client.upload_file(file)
             if scheduler is not None:
