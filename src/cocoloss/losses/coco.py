@@ -29,7 +29,14 @@ from cocoloss.losses.base import (
     read_soft_labels,
     world_size,
 )
-from cocoloss.losses.moments import Components, Moments, Rows, gram_is_cheaper
+from cocoloss.losses.moments import (
+    CALLS_IN_FEW_STEPS,
+    CALLS_IN_STACKS,
+    Components,
+    Moments,
+    Rows,
+    gram_is_cheaper,
+)
 from cocoloss.losses.points import PointRows, SoftRows, in_full
 
 TARGETS = ("classes", "points")
@@ -187,15 +194,17 @@ class CoCoLoss(EmbeddingLoss):
         K = len(batch.embeddings) if batch.embeddings.dim() == 3 else 1
         n, q = batch.embeddings.shape[-2:]
         alone = self.process_group is None and n > 0
+        plain = alone and batch.embeddings.dim() == 2
+        weighted = batch.weight is not None or self.priors is not None
+        few = plain and moments.few_steps_suffice(n, weighted=weighted)
         assert self.n_classes is not None
-        by_gram = alone and gram_is_cheaper(K, n, q, self.n_classes)
+        calls = CALLS_IN_FEW_STEPS if few else CALLS_IN_STACKS
+        by_gram = alone and gram_is_cheaper(K, n, q, self.n_classes, calls)
+        if few or (plain and by_gram):
+            return moments.in_few_steps(self._rows(batch), *self._factors(n), by_gram=by_gram)
         if batch.embeddings.dim() == 2:
             h, y, w = batch
-            weighted = w is not None or self.priors is not None
-            if alone and moments.few_steps_suffice(n, weighted=weighted, by_gram=by_gram):
-                return moments.in_few_steps(self._rows(batch), *self._factors(n), by_gram=by_gram)
-            stack = Batch(h[None], y[None], None if w is None else w[None])
-            value, gradient = self.evaluate(stack)
+            value, gradient = self.evaluate(Batch(h[None], y[None], None if w is None else w[None]))
             return value[0], gradient[0]
         rows = self._rows(batch)
         if by_gram:

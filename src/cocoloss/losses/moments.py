@@ -37,6 +37,10 @@ BLOCK = 8192
 LONG_SUM = 2048
 LONG_WEIGHTED_SUM = 128
 
+# What the calls that moments take beyond those of a Gram matrix cost, in multiplications: in stacks
+# of models, and in :func:`in_few_steps`.
+CALLS_IN_STACKS, CALLS_IN_FEW_STEPS = 3.5e6, 1.2e6
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -402,15 +406,15 @@ def at_least_tiny(mass: Tensor) -> Tensor:
     return mass.clamp_min(torch.finfo(mass.dtype).tiny)
 
 
-def gram_is_cheaper(n_models: int, n: int, q: int, n_classes: int) -> bool:
+def gram_is_cheaper(n_models: int, n: int, q: int, n_classes: int, calls: float) -> bool:
     """Say whether the Gram matrix of the batch costs less than its moments.
 
-    Multiplications and passes over memory, weighed as bench/losses.py finds them; the moments
-    also take about twice as many calls, whatever the size.
+    Multiplications and passes over memory, weighed as bench/losses.py finds them; ``calls`` is what
+    the more calls of the moments cost, whatever the size.
     """
     gram = n_models * n**2 * (q + 22)
-    by_moments = n_models * (n * q * (q + 45) + n_classes**2 * (q / 2 + 15)) + 3.5e6
-    return gram < by_moments
+    by_moments = n_models * (n * q * (q + 45) + n_classes**2 * (q / 2 + 15))
+    return gram < by_moments + calls
 
 
 @without_autocast
@@ -443,9 +447,9 @@ def pairwise_value_and_grad(
     return value.mul_(pair_factor), grad
 
 
-def few_steps_suffice(n: int, *, weighted: bool, by_gram: bool) -> bool:
-    """Say whether :func:`in_few_steps` keeps its digits: it adds up classes in plain sums."""
-    return by_gram or n <= (LONG_WEIGHTED_SUM if weighted else LONG_SUM)
+def few_steps_suffice(n: int, *, weighted: bool) -> bool:
+    """Say whether moments keep their digits :func:`in_few_steps`, which adds up in plain sums."""
+    return n <= (LONG_WEIGHTED_SUM if weighted else LONG_SUM)
 
 
 @without_autocast
