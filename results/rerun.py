@@ -3,8 +3,9 @@
     python results/rerun.py --data folder:openml-cc18 [--cells 5] [--seed 0] [--benchmark NAME]
 
 A cell is a model on a table: its tuning, if it is tuned, and its outer folds. Cells are drawn from
-those that took at most ``--most-seconds``. Exit status 1 if a number differs. ``coco-networks`` is
-left out: its rows were made under another name, which gives other random numbers.
+those that took at most ``--most-seconds``. Exit status 1 if a number differs, or a cell fails.
+``coco-networks`` is left out: its rows were made under another name, which gives other random
+numbers.
 """
 
 import argparse
@@ -93,6 +94,10 @@ def main() -> None:
             then = fold_table(store)
         for cell in drawn.itertuples():
             now = computed_again(spec, cell.dataset, cell.model, options.data, folder)
+            if (now["status"] != "ok").all():
+                print(f"{cell.model} on {cell.dataset}: failed here; is what it needs installed?")
+                different += 1
+                continue
             old = then[(then["dataset"] == cell.dataset) & (then["model"] == cell.model)]
             apart, measure = largest_difference(old, now)
             limit = EQUAL if "accuracy" in measure else ENOUGH
@@ -101,7 +106,7 @@ def main() -> None:
             said = "the same" if same else "other numbers"
             said += f", at most {apart:.1g} apart ({measure})" if apart > EQUAL else ""
             print(f"{cell.model} on {cell.dataset}: {len(now)} folds, {said}", flush=True)
-    sys.exit(f"{different} of {len(drawn)} cells differ" if different else 0)
+    sys.exit(f"{different} of {len(drawn)} cells differ or failed" if different else 0)
 
 
 if __name__ == "__main__":
