@@ -289,7 +289,7 @@ def test_the_options_that_say_how_to_read_are_named(run, refused, frame, tmp_pat
     [
         (
             {"Nr": [f"{37 * i % 97:03}" for i in range(N)]},
-            "taken for text, not for numbers, as some begin with 0: Nr; say --use COLUMN",
+            "not read as numbers, because some values begin with 0: Nr; --use COLUMN",
             [("--categorical", "Nr"), ("--drop", "Nr")],
         ),
         (

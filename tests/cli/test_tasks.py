@@ -68,7 +68,7 @@ def test_prices_are_learnt_without_a_word_about_what_they_are(prices, houses):
     assert "left out 3 rows whose price is not known" in done.stderr
     assert re.search(r"numbers   [\d,]+ to [\d,]+, mean [\d,]+\n", done.stdout)
     said = (
-        r"quality   rows left out: R2 0\.9\d+ ± 0.\d+ \(guessing 0\.000\), RMSE [\d,]+ ± [\d,.]+ \("
+        r"quality   leave-one-out: R2 0\.9\d+ ± 0.\d+ \(guessing 0\.000\), RMSE [\d,]+ ± [\d,.]+ \("
     )
     assert re.search(said, done.stdout)
 
@@ -126,7 +126,7 @@ def test_networks_learn_numbers(run, file, tmp_path, solver):
     said = run(*asked, "--solver", solver, "--epochs", 3, "--members", 2).stdout
     assert "2 networks" in said
     assert ("kernel" in said) == (solver == "both")
-    assert "mind who gets it" in said  # rows that tell how large residuals are
+    assert "share it only with" in said  # rows that tell how large residuals are
     assert "lower" in run("predict", out, file, "--interval", 0.8).stdout
 
 
