@@ -231,9 +231,9 @@ def test_the_page_of_prices_is_one_command(run, file, tmp_path):
     assert 0.5 < facts["coverage"]["0.9"] <= 1
     assert facts["dropped_columns"] == {"number": "counts the rows"}
     page = out.read_text()
-    for words in ("Predicted against true", "Residuals", "Asked and found", "Importances"):
+    for words in ("Predicted against true", "Residuals", "observed coverage", "Importances"):
         assert words in page
-    assert "3 more rows were" in page
+    assert "without a number were left out" in page
     assert "(written as 1.234,5)" in page
     done = run(*asked, "--embedding-dim", 2, code=1)
     assert "--embedding-dim is for classes and levels" in done.stderr.splitlines()[-1]
