@@ -165,4 +165,4 @@ def test_fit_says_how_good_it_is_in_numbers_too(run, patients, table_of_two, tmp
     assert facts["measures"]["AUC"]["value"] == pytest.approx(model.quality_["AUC"].value)
     assert facts["rows"] == len(patients)
     network = run(*fit, "--epochs", 5, "--members", 2).stdout
-    assert "quality   rows held out: balanced accuracy 0." in network
+    assert "quality   held-out rows: balanced accuracy 0." in network

@@ -177,11 +177,11 @@ def test_rows_of_a_cap_have_their_share_of_every_class():
 def test_which_class_f1_is_of_is_said(run, two_classes, table):
     asked = ("--model", "ksvm", "--folds", 3)
     given = run("evaluate", two_classes, "--target", "state", *asked)
-    assert "F1 is that of ill, the rarer class." in given.stdout
+    assert "F1 is of class ill, the rarer class." in given.stdout
     even = pd.read_csv(two_classes).groupby("state").head(60)
     even.to_csv(two_classes, index=False)
     given = run("evaluate", two_classes, "--target", "state", *asked)
-    assert "F1 is that of well, the second of two equally frequent ones." in given.stdout
+    assert "F1 is of class well, the second of two equally frequent ones." in given.stdout
     given = run("evaluate", table, "--target", "kind", "--drop", "id", *asked)
     assert "rarer" not in given.stdout
 

@@ -54,7 +54,7 @@ def test_a_large_file_is_read_in_blocks(run, refused, table, tmp_path, monkeypat
     arguments = ["--target", "kind", "--drop", "id", "--out", tmp_path / "m.coco"]
     result = run("fit", table, *arguments, "--landmarks", "kmeans")
     assert "rows      150" in result.stdout
-    assert "it holds means of rows, and no row" in result.stdout
+    assert "it contains means of rows, and no row" in result.stdout
     assert "networks need all rows at once" in refused("fit", table, *arguments, "--epochs", 2)
     assert "there is no column 'knd'; did you mean 'kind'" in refused(
         "fit", table, "--target", "knd", "--drop", "id", "--out", tmp_path / "x.coco"

@@ -289,7 +289,7 @@ def test_the_options_that_say_how_to_read_are_named(run, refused, frame, tmp_pat
     [
         (
             {"Nr": [f"{37 * i % 97:03}" for i in range(N)]},
-            "taken for text, not for numbers, as some begin with 0: Nr; say --use COLUMN",
+            "not read as numbers, because some values begin with 0: Nr; --use COLUMN",
             [("--categorical", "Nr"), ("--drop", "Nr")],
         ),
         (
@@ -299,7 +299,7 @@ def test_the_options_that_say_how_to_read_are_named(run, refused, frame, tmp_pat
         ),
         (
             {"Kunden-Nr": range(10**5, 10**5 + N), "rowId": range(9, N + 9)},
-            "name is that of an identifier: Kunden-Nr, rowId; say --drop COLUMN",
+            "no two values are equal: Kunden-Nr, rowId; --drop COLUMN",
             [("--drop", "Kunden-Nr", "--drop", "rowId")],
         ),
         ({"Preis": ["1,234", "2,500", "3,750"] * (N // 3)}, "(--decimal ,)", [("--decimal", ",")]),

@@ -45,7 +45,7 @@ def test_the_page_tells_the_columns_of_the_file(run, frame, tmp_path):
     assert list(facts["dropped_columns"]) == ["who", "unit"]
     assert facts["dropped_columns"]["who"].startswith("text: nearly every value differs")
     page = out.read_text()
-    assert "5 of 7 columns were learnt from: 2 numbers, 2 categories, 1 date." in page
+    assert "5 of 7 columns are used: 2 numbers, 2 categories, 1 date." in page
     assert "7 columns, 3 classes" in page
     assert "(written as $1,234.5)" in page
 
@@ -78,7 +78,7 @@ def test_kernels_have_a_page_of_their_own(run, refused, frame, tmp_path):
     for title in (
         "The embedding, ridge by ridge",
         "The ridge path",
-        "Rows left out",
+        "Leave-one-out",
         "Importances",
     ):
         assert title in page

@@ -68,7 +68,7 @@ def test_prices_are_learnt_without_a_word_about_what_they_are(prices, houses):
     assert "left out 3 rows whose price is not known" in done.stderr
     assert re.search(r"numbers   [\d,]+ to [\d,]+, mean [\d,]+\n", done.stdout)
     said = (
-        r"quality   rows left out: R2 0\.9\d+ ± 0.\d+ \(guessing 0\.000\), RMSE [\d,]+ ± [\d,.]+ \("
+        r"quality   leave-one-out: R2 0\.9\d+ ± 0.\d+ \(guessing 0\.000\), RMSE [\d,]+ ± [\d,.]+ \("
     )
     assert re.search(said, done.stdout)
 
@@ -126,7 +126,7 @@ def test_networks_learn_numbers(run, file, tmp_path, solver):
     said = run(*asked, "--solver", solver, "--epochs", 3, "--members", 2).stdout
     assert "2 networks" in said
     assert ("kernel" in said) == (solver == "both")
-    assert "mind who gets it" in said  # rows that tell how large residuals are
+    assert "share it only with" in said  # rows that tell how large residuals are
     assert "lower" in run("predict", out, file, "--interval", 0.8).stdout
 
 
@@ -231,9 +231,9 @@ def test_the_page_of_prices_is_one_command(run, file, tmp_path):
     assert 0.5 < facts["coverage"]["0.9"] <= 1
     assert facts["dropped_columns"] == {"number": "counts the rows"}
     page = out.read_text()
-    for words in ("Predicted against true", "Residuals", "Asked and found", "Importances"):
+    for words in ("Predicted against true", "Residuals", "observed coverage", "Importances"):
         assert words in page
-    assert "3 more rows were" in page
+    assert "without a number were left out" in page
     assert "(written as 1.234,5)" in page
     done = run(*asked, "--embedding-dim", 2, code=1)
     assert "--embedding-dim is for classes and levels" in done.stderr.splitlines()[-1]

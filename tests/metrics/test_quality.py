@@ -143,5 +143,5 @@ def test_all_rows_right_is_no_certainty():
 
 def test_it_is_said_in_one_line():
     measures = {"R2": Measure(0.5, 0.031, 0.0), "RMSE": Measure(1234.5, 17.23, 1500.0)}
-    said = "rows left out: R2 0.500 ± 0.031 (guessing 0.000), RMSE 1,234 ± 17.23 (1,500)"
+    said = "leave-one-out: R2 0.500 ± 0.031 (guessing 0.000), RMSE 1,234 ± 17.23 (1,500)"
     assert str(Quality("left out", 10, measures)) == said

@@ -128,7 +128,7 @@ def test_the_slider_moves_every_number(open_page, file, doctor, tested):
         assert page.locator("#threshold-now").inner_text().startswith(f"Threshold {threshold} ")
         assert slider.get_attribute("aria-valuetext").startswith(f"{threshold}, recall ")
     share = np.mean(left_out >= THRESHOLDS[k])
-    part = doctor[1].decisions.against["rows left out"][0]
+    part = doctor[1].decisions.against["leave-one-out"][0]
     assert (part.found[k] + part.alarmed[k]) / part.n == pytest.approx(share)
     assert page.errors == []
 
@@ -205,7 +205,7 @@ def test_the_worst_rows_are_those_of_least_probability(open_page, file, rows, te
         assert predicted == ("sick" if score[i] > 0.5 else "well")
         assert p == percent(of_truth[i])
     assert page.locator("table.worst thead th").count() == 4 + 6
-    assert "Of 9 columns those are shown that weigh most" in page.locator("main").inner_text()
+    assert "Of 9 columns the most important ones are shown" in page.locator("main").inner_text()
 
 
 def test_all_is_there_without_scripts_but_what_moves(open_page, file, doctor, tested):
@@ -244,7 +244,7 @@ def test_two_classes_without_costs_and_heads_without_probabilities(rows):
     plain = record_fit(CoCoClassifier(**quick), X, y, n_snapshots=0)
     page = run_report(plain)
     assert 'data-at="cost"' not in page
-    assert "What mistakes cost" not in page
+    assert "Costs of errors" not in page
     assert list(plain.decisions.against) == ["test rows"]  # networks leave no row out
     ridge = record_fit(CoCoClassifier(head="ridge", **quick), X, y, n_snapshots=0)
     assert ridge.decisions is None
@@ -262,4 +262,4 @@ def test_numbers_have_their_worst_rows(open_page, tmp_path):
     assert y[worst] == float(record.worst.rows[0].true)
     page = open_page(write_run_report(record, tmp_path / "numbers.html"))
     assert page.locator("table.worst tbody tr").count() == 10
-    assert "guessing the mean 0" in page.locator(".cards").inner_text()
+    assert "predicting the mean 0" in page.locator(".cards").inner_text()

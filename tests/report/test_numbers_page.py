@@ -76,7 +76,7 @@ def test_a_point_for_each_row_at_its_place(open_page, page_file, record):
     outside = page.locator(f"{dots}[fill='var(--c1)']").count()
     held = (record.lower <= record.test.true) & (record.test.true <= record.upper)
     assert outside == int((~held).sum()) > 0
-    assert page.locator("[data-residuals='rows left out'] circle").count() == record.n_train
+    assert page.locator("[data-residuals='leave-one-out'] circle").count() == record.n_train
     assert page.locator("#chart-coverage circle").count() == len(record.by_width)
 
 
@@ -103,19 +103,19 @@ def test_columns_and_intervals_are_there_without_scripts(open_page, page_file, r
     text = page.locator("main").inner_text()
     for asked, (found, _) in record.coverage.items():
         assert f"{percent(asked)}\t{percent(found)}" in text
-    for words in ("Importances", "Kernels that were tried", "Squared error, of which guessing"):
+    for words in ("Importances", "Kernels tried", "Leave-one-out squared error, relative to"):
         assert words in text
-    assert "learnt from: 10 numbers." in text
+    assert "are used: 10 numbers." in text
 
 
 def test_what_is_special_is_told_and_only_then(record):
     usual = numbers_report(record)
     for change, said in [
-        ({"is_better": False}, "These test rows cannot tell it from guessing."),
-        ({"n_left_out": 3}, "left out for want of a number"),
-        ({"power": 0.25}, "The numbers are skewed: a power of them is learnt (0.25"),
-        ({"is_sample": True}, "of the rows have found which"),
-        ({"n_train": 20_000}, "(1,000 of them are drawn)"),
+        ({"is_better": False}, "That is not distinguishable from predicting the mean."),
+        ({"n_left_out": 3}, "3 rows\nwithout a number were left out"),
+        ({"power": 0.25}, "its Yeo-Johnson transform (power 0.25)"),
+        ({"is_sample": True}, "hyperparameters were chosen on"),
+        ({"n_train": 20_000}, "(1,000 of them are shown)"),
     ]:
         assert said not in usual
         assert said in numbers_report(replace(record, **change))

@@ -424,10 +424,10 @@ def test_every_number_says_whether_it_is_the_models_or_one_networks(shown, digit
     assert marks == dict.fromkeys(scores, model) | {"test_dispersity": first, "epoch": first}
     assert set(page.locator("h2:has(.scope), h3:has(.scope)").all_inner_texts()) == {
         f"The embedding, epoch by epoch {first}",
-        f"Learning {first}",
+        f"Training {first}",
         f"Balanced accuracy {first}",
         f"Test rows {model}",
-        f"Why {model}",
+        f"Explanations {model}",
         f"Decisions {model}",
         f"Worst-predicted rows {model}",
         f"Rows of each class {model}",
@@ -460,7 +460,7 @@ def test_a_single_network_needs_no_marks(single):
     ("name", "measures", "said"),
     [
         ("digits", ["NC1", "NC2", "NC4"], "mean of another class"),
-        ("cancer", ["NC1", "NC2", "NC4"], "Not drawn"),
+        ("cancer", ["NC1", "NC2", "NC4"], "Not shown"),
         ("single", ["NC1", "NC2", "NC3", "NC4"], "linear classifier and the nearest class mean"),
     ],
 )
@@ -497,22 +497,26 @@ def columns(record):
 @pytest.mark.parametrize(
     ("name", "change", "said"),
     [
-        ("digits", few_rows, "Class 3 has but one test row: take it with care."),
-        ("digits", guesses, "These test rows cannot tell it from guessing."),
-        ("digits", lambda _: {"train_balanced_accuracy": 1.5}, "It knows its training rows better"),
+        ("digits", few_rows, "Class 3 has only one test row, so results for it are uncertain."),
+        ("digits", guesses, "That is not distinguishable from guessing."),
+        ("digits", lambda _: {"train_balanced_accuracy": 1.5}, "the model overfits"),
         (
             "digits",
             lambda _: {"prior": np.arange(1, 11) / 55},
-            "The model answers for other shares",
+            "probabilities assume other class frequencies",
         ),
-        ("cancer", lambda _: {"reliability": None}, "The head of this model gives no probab"),
-        ("cancer", lambda _: {"n_left_out": 12}, "12 more rows were left out for want of a class."),
-        ("cancer", columns, "4 of 10 columns were learnt from: 2 numbers, 1 category, 1 date."),
-        ("cancer", columns, "2 of them have gaps: 1,200 cells in all, 10.0 %."),
+        (
+            "cancer",
+            lambda _: {"reliability": None},
+            "classification head of this model gives no prob",
+        ),
+        ("cancer", lambda _: {"n_left_out": 12}, "12 rows without a class were left out."),
+        ("cancer", columns, "4 of 10 columns are used: 2 numbers, 1 category, 1 date."),
+        ("cancer", columns, "2 of them have missing values: 1,200 cells, 10.0 %."),
         ("cancer", columns, "id text unit constant 4 columns no value: x0, x1, x2, x3"),
         ("cancer", columns, "2 numbers age (1 gap), size 1 category &lt;b&gt; (3 values)"),
         ("cancer", columns, "1 date day (day first, 1,199 gaps)"),
-        ("cancer", lambda _: {"column_kinds": {}}, "were read by a transformer of your own"),
+        ("cancer", lambda _: {"column_kinds": {}}, "were transformed by your own transformer"),
     ],
 )
 def test_what_is_special_is_told_and_only_then(request, name, change, said):
@@ -605,13 +609,13 @@ def test_rows_left_out_have_a_matrix_and_a_reliability_curve_of_their_own(shown,
     for row, label in zip(at_class_shares(kernels.estimator, p), labels[train], strict=True):
         where = min(9, max(0, math.ceil(10 * row.max()) - 1))
         bins.setdefault(where, []).append((row.max(), row.argmax() == label))
-    table = page.locator("figure:has([data-reliability='rows left out']) table.bins tbody tr")
+    table = page.locator("figure:has([data-reliability='leave-one-out']) table.bins tbody tr")
     found = [row.locator("td").all_text_contents() for row in table.all()]
     assert found == [
         [str(len(b)), percent(np.mean([s for s, _ in b])), percent(np.mean([r for _, r in b]))]
         for _, b in sorted(bins.items())
     ]
-    drawn = page.locator("[data-reliability='rows left out'] circle[data-bin]").count()
+    drawn = page.locator("[data-reliability='leave-one-out'] circle[data-bin]").count()
     assert drawn >= len(bins)
     said = words(record)
     assert f"log loss {significant(record.left_out.log_loss)}" in said
@@ -631,12 +635,12 @@ def test_calibration_is_that_of_the_classes_as_they_come_whatever_the_model_answ
         percent(curve.error).replace("\u202f", " ")
         for curve in (record.reliability_at_shares, record.reliability)
     )
-    assert f"Calibration error {led} test, at the class shares" in said
-    assert f"Expected calibration error {led}, of probabilities brought to the class sh" in said
-    assert f"its answers are off by {answered}" in said
+    assert f"Calibration error {led} test, at the class frequencies" in said
+    assert f"Expected calibration error {led} after conversion to the class freq" in said
+    assert f"without it {answered}, since" in said
     honest = record_fit(CoCoClassifier(priors="empirical", random_state=0), X, y, random_state=0)
     assert honest.reliability.error == pytest.approx(honest.reliability_at_shares.error)
-    assert "at the class shares" not in words(honest)
+    assert "at the class frequencies of the" not in words(honest)
 
 
 def test_axes_say_that_they_are_logarithmic(shown):
@@ -656,7 +660,7 @@ def test_a_ridge_is_chosen_on_a_curve(shown, kernels):
     box = seen_box(page, "#chart-error svg.chart")
     page.mouse.click(box["x"] + 47, box["y"] + 60)  # where the axis begins: the largest ridge
     check_epoch(page, kernels.record, 0)
-    assert page.locator("#now").inner_text().endswith("all alike")
+    assert page.locator("#now").inner_text().endswith("largest")
     page.mouse.click(box["x"] + box["width"] - 10, box["y"] + 60)
     check_epoch(page, kernels.record, len(path.ridges) - 1)
     page.locator("#frame").fill(str(kernels.record.kept))
@@ -678,20 +682,20 @@ def test_a_page_without_a_movie_has_all_else(shown, blind):
     assert page.locator(".ranking").count() >= 1
     assert page.locator("[data-swatch] svg").count() == 3
     titles = page.locator("h2").all_inner_texts()
-    assert titles[:4] == ["Test rows", "Rows left out", "Decisions", "Worst-predicted rows"]
-    assert titles[4] == "What the columns weigh"
+    assert titles[:4] == ["Test rows", "Leave-one-out", "Decisions", "Column importances"]
+    assert titles[4:6] == ["Explanations", "Worst-predicted rows"]
     said = words(blind.record)
     assert "The model is" in said
     assert "kernel 1 of" not in said
     bare = dataclasses.replace(blind.record, left_out=None, importances={}, reliability=None)
-    assert "What the columns weigh" not in words(bare)
+    assert "Column importances" not in words(bare)
 
 
 def test_of_many_rows_the_page_says_which_are_shown(kernels):
     path = dataclasses.replace(kernels.record.ridge_path, is_sample=True, n_rows=1200)
     said = words(dataclasses.replace(kernels.record, ridge_path=path))
-    assert "fitted to the 1,200 rows that found it: the movie and the curves are of these" in said
-    assert "at its best ridge, by 1,200 rows." in said
+    assert "on the 1,200 rows from which hyperparameters were chosen" in said
+    assert "at its best ridge, on 1,200 rows." in said
     assert "kernels and leaves" in said
     assert "1,200 rows" not in words(kernels.record)
 
@@ -700,8 +704,8 @@ def test_networks_beside_kernels_are_told_apart_from_them(kernels, blind):
     said = words(dataclasses.replace(kernels.record, n_networks=3))
     n = kernels.record.n_members
     assert f"{n} kernels and 3 networks is the model: the mean of {n} kernels" in said
-    assert "learnt from its kernels find" in said
-    assert "What the kernels say of the 142 rows that were learnt from" in said
-    assert f"What {n} kernels and 3 networks say of the 36 rows that were kept apart" in said
+    assert "by leave-one-out of the kernels alone, it is" in said
+    assert "Predictions of the kernels for the 142 training rows" in said
+    assert f"Predictions of {n} kernels and 3 networks for the 36 test rows" in said
     said = words(dataclasses.replace(blind.record, n_networks=1))
     assert f"The model is {n} kernels and 1 network together." in said

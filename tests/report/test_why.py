@@ -64,9 +64,9 @@ def test_the_surest_and_the_least_sure_row_are_there(fitted):
     classifier, record = fitted
     X, _ = table()
     rows = {row.title: row for row in record.why.rows}
-    assert rows["The surest"].value == max(row.value for row in record.why.rows)
-    assert rows["The least sure"].value == min(row.value for row in record.why.rows)
-    assert {"Usual for yes", "Usual for no"} <= set(rows)
+    assert rows["Most certain prediction"].value == max(row.value for row in record.why.rows)
+    assert rows["Least certain prediction"].value == min(row.value for row in record.why.rows)
+    assert {"Typical for yes", "Typical for no"} <= set(rows)
     for row in record.why.rows:
         assert row.value == pytest.approx(classifier.predict_proba(X.loc[[row.row]]).max())
     assert list(record.why.sizes)[-1] == "noise"
@@ -109,9 +109,9 @@ def test_numbers_are_there_without_scripts(open_page, tmp_path, fitted):
     record = fitted[1]
     file = write_run_report(record, tmp_path / "page.html")
     page = open_page(file, java_script_enabled=False)
-    figures = page.locator("h2:has-text('Why') + p + .grid > figure").all()
+    figures = page.locator("h2:has-text('Explanations') + p + .grid > figure").all()
     assert len(figures) == 1 + len(record.why.rows)
-    assert "made-up rows" in figures[1].locator("table").text_content()
+    assert "base value" in figures[1].locator("table").text_content()
     names = figures[0].locator("tbody th").all_inner_texts()
     assert names == list(record.why.sizes)
 
@@ -124,4 +124,4 @@ def test_heads_that_only_vote_have_no_why():
     classifier = CoCoClassifier(head=Voter(), max_iter=2, n_members=1, random_state=0)
     record = record_fit(classifier, X, score > 0.5, n_snapshots=0)
     assert record.why is None
-    assert ">Why<" not in run_report(record)
+    assert "Explanations" not in run_report(record)

@@ -137,7 +137,7 @@ def test_the_paragraph_says_what_the_tables_say():
     beside = against(comparison, "C4.5")
     text = prose(comparison, beside, measure="AUC", is_control=True)
     assert "\n" not in text
-    assert text.startswith("We compared 4 models on 14 datasets by AUC, of which more is better.")
+    assert text.startswith("We compared 4 models on 14 datasets by AUC (higher is better).")
     spread = comparison.rank_spread["best"]
     assert f"best ({comparison.average_ranks['best']:.2f} ± {spread:.2f})" in text
     assert f"F(3, 39) = {comparison.friedman.f:.2f}" in text

@@ -244,6 +244,6 @@ def _print(facts: dict[str, Any], task: str) -> None:
         )
         for column in facts["columns"]
     ]
-    texts, numbers = ["column", "read as", "values", "remark"], ["gaps", "differ", "alone"]
+    texts, numbers = ["column", "read as", "values", "remark"], ["missing", "distinct", "alone"]
     messages.console().print(messages.table("", texts, numbers, rows, overflow="fold"))
-    click.echo(f"alone: {facts['alone']} of a small tree that sees this column and no other")
+    click.echo(f"alone: {facts['alone']} of a small tree on this column only")

@@ -66,15 +66,14 @@ TIE = 1e-12  # scores of a fold that differ by less are alike
     "models",
     type=click.Choice([*CLASSES, *BEYOND]),
     multiple=True,
-    help="Only these models; may be given several times. All that the task has if left out.",
+    help="Only these models; repeatable. By default all that the task has.",
 )
 @click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True)
 @click.option(
     "--svm-rows",
     type=click.IntRange(min=2),
     metavar="N",
-    help="Training rows of support vector machines at most, which are slow if rows are many; "
-    "10,000 if left out.",
+    help="Maximum number of training rows of support vector machines; 10,000 by default.",
 )
 @PRIORS
 @EPOCHS
@@ -99,19 +98,18 @@ def evaluate(
 ) -> None:
     """Cross-validate models on a table.
 
-    CoCo, dot regression and cross-entropy beside boosted trees, a random forest and a kernel SVM
-    with their usual settings, on the same folds; their class weights follow --priors. With --epochs
-    CoCo is trained as networks. AUC and F1 of more than two classes are means over the classes,
-    each against the rest; F1 of two is that of the rarer one. Dispersity and NC1, NC2, NC4 say how
-    far the embedding of the test rows has collapsed: 0 is all the way.
+    CoCo, dot regression, cross-entropy, boosted trees, a random forest and a kernel SVM with
+    default settings, on the same folds; class weights follow --priors. With --epochs CoCo is
+    trained as networks. AUC and F1 of more than two classes are means over classes, one against
+    the rest; F1 of two is of the rarer one. Dispersity and NC1, NC2, NC4 measure how far the
+    embedding of the test rows has collapsed; 0 is full collapse.
 
-    Numbers are judged by RMSE, MAE, R2 and how many of the test rows are in their intervals of 90%,
-    beside boosted trees, a random forest, support vectors and ridge regression; levels by how many
-    levels predictions are off and by kappa with quadratic weights, beside a forest of classes and
-    boosted trees of numbers that are rounded.
+    Regression has RMSE, MAE, R2 and the coverage of 90% intervals, next to boosted trees, a random
+    forest, a support vector machine and ridge regression; ordinal regression has the mean absolute
+    error in levels and quadratic weighted kappa, next to a random forest and rounded boosted trees.
 
-    Every model has its first fold first, which tells how long the others will take. Ctrl-C prints
-    what is finished by then, and the exit status is 130.
+    The first fold of every model gives an estimate of the total time. Ctrl-C prints the results so
+    far; the exit status is then 130.
 
     \b
     cocoloss evaluate customers.csv --target churned
@@ -153,7 +151,7 @@ def evaluate(
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("cocoloss-demo"),
     show_default=True,
-    help="Folder for the pages; made if it is not there.",
+    help="Folder for the pages; created if needed.",
 )
 @click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True)
 @EPOCHS
@@ -173,10 +171,10 @@ def demo(
 ) -> None:
     """Compare models on three data sets and write a report of each.
 
-    CoCo, dot regression and cross-entropy beside boosted trees, a random forest and a kernel SVM,
-    on the breast cancer and digits data that come with scikit-learn, and on a table that is made up
-    so that trees are ahead: its classes change at thresholds of two columns. The last lines say
-    where CoCo is ahead, where it is not, and why.
+    CoCo, dot regression, cross-entropy, boosted trees, a random forest and a kernel SVM, on the
+    breast cancer and digits data of scikit-learn, and on a synthetic table that suits trees, as its
+    classes change at thresholds of two columns. The last lines say where CoCo is ahead, where it
+    is not, and why.
     """
     options.check_device(device)
     from cocoloss.recording import record_fit  # noqa: PLC0415 - heavy
@@ -194,7 +192,8 @@ def demo(
             run = _run(X, y, CLASSES, "classes", how, quiet=as_json)
         if not as_json:
             title = f"{name}: {len(X):,} rows, {X.shape[1]} columns"
-            _show(run, title, "uniform", "classes", y)
+            names = dict(enumerate(class_names))
+            _show(run, title, "uniform", "classes", y.map(lambda c, names=names: names.get(c, c)))
         run.end(ctx)
         scores = {each.model: each.folds["balanced_accuracy"] for each in run.evaluations}
         verdict = ahead_or_behind(scores, _single_tree(X, y, folds, seed))
@@ -209,7 +208,7 @@ def demo(
         models = _as_json(run.evaluations, "classes")
         results[name] = {"models": models, "page": str(page), "verdict": verdict}
         if not as_json:
-            click.echo(f"How CoCo learns it: {page}\n")
+            click.echo(f"Report: {page}\n")
     if as_json:
         messages.print_json(results)
     else:
@@ -265,18 +264,20 @@ def ahead_or_behind(scores: Mapping[str, Any], single_tree: float) -> str:
     rival = max((model for model in scores if model != "coco"), key=lambda m: scores[m].mean())
     leads = scores["coco"] - scores[rival]
     won, lost, lead = (leads > TIE).sum(), (leads < -TIE).sum(), leads.mean()
-    which = "level with" if abs(lead) < TIE else "ahead of" if lead > 0 else "behind"
+    which = "level with"
+    if abs(lead) > TIE and lead * (won - lost) > 0:  # by the mean and by folds
+        which = "ahead of" if lead > 0 else "behind"
     told = f"the best other model, {_names('classes')[rival]}"
     means = f"{scores['coco'].mean():.4f} against {scores[rival].mean():.4f}"
     of = counted(len(leads), "fold")
     svm = scores["ksvm"].mean()
-    suits = "many columns together, as kernels see them"
+    suits = "combinations of columns, which suits kernels"
     if single_tree > svm:
-        suits = "thresholds of single columns, as trees find them"
+        suits = "thresholds of single columns, which suits trees"
     return (
         f"CoCo is {which} {told}: {means}, better in {won} and worse in {lost} of {of}. "
-        f"What tells these classes apart is {suits}: one decision tree has {single_tree:.4f}, "
-        f"the kernel SVM {svm:.4f}."
+        f"A decision tree has {single_tree:.4f}, the kernel SVM {svm:.4f}: the classes differ in "
+        f"{suits}."
     )
 
 
@@ -403,11 +404,11 @@ def _show(run: Run, title: str, priors: str, task: str, y: Any) -> None:
         (below or above).append(SECONDS)
         tables = [_table(evaluations, above, task, title)]
         tables += [_table(evaluations, below, task)] if below else []
-    alike = "count alike for every model" if priors == "uniform" else "count as often as they occur"
+    weights = "equally" if priors == "uniform" else "by their frequencies"
     with messages.escaped_output():
         for table in tables:
             console.print(table)
-        of_classes = f"; classes {alike}" if task == "classes" else ""
+        of_classes = f"; all models weight classes {weights}" if task == "classes" else ""
         click.echo(f"Means over the test rows of {_folds_done(evaluations, task)}{of_classes}.")
         for line in (*_f1_line(y, task), *_cap_lines(evaluations, task)):
             click.echo(line)
@@ -438,7 +439,7 @@ def _f1_line(y: Any, task: str) -> list[str]:
         return []
     n_rows = int(np.sum(np.asarray(y) == positive))
     which = "the rarer class" if 2 * n_rows < len(y) else "the second of two equally frequent ones"
-    return [f"F1 is that of {positive}, {which}."]
+    return [f"F1 is of class {positive}, {which}."]
 
 
 def _cap_lines(evaluations: "list[Evaluation]", task: str) -> list[str]:

@@ -10,6 +10,8 @@ from cocoloss.cli import messages, options
 from cocoloss.cli.options import Training, TrainingBlocks, TrainingFiles, TrainingTable
 from cocoloss.exceptions import CoCoError
 
+IMBALANCED = 1.5  # largest class to smallest: more is worth a word on priors
+
 
 @click.command()
 @options.training_files
@@ -26,7 +28,7 @@ from cocoloss.exceptions import CoCoError
     type=click.Choice(["soft", "ignore"]),
     default="ignore",
     show_default=True,
-    help="Rows whose target is not known: learn from them, too, or leave them out.",
+    help="Use rows without a target, or ignore them.",
 )
 @options.training_options
 @options.json_option
@@ -41,14 +43,14 @@ def fit(
     """Learn a model from a table and save it.
 
     The target may be classes, ordered levels or numbers; see --task. Columns may be numbers,
-    categories, dates and booleans, with gaps. The model file holds weights,
-    no rows (but those of --solver kernel, as numbers, unless --landmarks is kmeans); it is safe to
-    send and to open.
+    categories, dates, booleans and text, with missing values. The model file is safe to open;
+    if it contains training rows, as those of kernels do unless --landmarks is kmeans, the last
+    line says so.
 
     Several files, or a folder of them, are one table. With --solver kernel it is read block by
     block, as is a large file, and need not fit into memory.
 
-    Rows whose target is not known are left out, or learnt from with --unlabelled soft.
+    Rows without a target are ignored, or used with --unlabelled soft.
 
     \b
     cocoloss fit customers.csv --target churned --out churn.coco
@@ -169,6 +171,7 @@ def _of_classes(estimator: Any, table: TrainingTable | TrainingBlocks) -> dict[s
     facts = {
         "rows": int(counts.sum()),
         "classes": dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True)),
+        "priors": estimator.priors,
     }
     if isinstance(table, TrainingTable) and (n := int(table.y.isna().sum())):
         facts["unlabelled_rows"] = n
@@ -223,6 +226,9 @@ def _target_lines(facts: dict[str, Any]) -> tuple[str, str]:
         between = " < " if facts["task"] == "levels" else ", "
         shown = [f"{name} ({count:,})" for name, count in facts["classes"].items()]
         what = f"{facts['task']:<10}{messages.listed(shown, between)}"
+        counts = facts["classes"].values()
+        if facts["priors"] == "uniform" and max(counts) > IMBALANCED * min(counts):
+            what += "\n          taken as equally likely; --priors empirical uses their frequencies"
     if "kernels" not in facts:
         networks, epochs = counted(facts["members"], "network"), counted(facts["epochs"], "epoch")
         return what, f"trained   {networks}, {epochs}, {facts['seconds']:.1f} s"
@@ -262,6 +268,7 @@ def _print(facts: dict[str, Any]) -> None:
     if "kernels" in facts:
         held = counted(facts["rows_in_file"], "row")
         if facts["landmarks"] == "rows":
-            click.echo(f"          it holds {held} of the table, as numbers: mind who gets it")
+            may = "share it only with people who may see them"
+            click.echo(f"          it contains {held} of the table: {may}")
         else:
-            click.echo("          it holds means of rows, and no row")
+            click.echo("          it contains means of rows, and no row")

@@ -113,23 +113,23 @@ def _table_file(argument: Decorator) -> Decorator:
 
 
 HOW_TO_READ = [
-    click.option("--separator", help="Between the columns of a CSV; found if left out."),
-    click.option("--encoding", help="Such as utf-8 or latin-1; found if left out."),
+    click.option("--separator", help="Of the columns of a CSV; detected by default."),
+    click.option("--encoding", help="Such as utf-8 or latin-1; detected by default."),
     click.option(
-        "--decimal", type=click.Choice([".", ","]), help="Decimal mark; found if left out."
+        "--decimal", type=click.Choice([".", ","]), help="Decimal mark; detected by default."
     ),
     click.option(
         "--header/--no-header",
         default=None,
-        help="Whether the first line has the names, where it looks like a row.",
+        help="Whether the first line has the names; detected by default.",
     ),
-    click.option("--sheet", metavar="NAME", help="Of an Excel file: the sheet, or its number."),
+    click.option("--sheet", metavar="NAME", help="Sheet of an Excel file, by name or number."),
 ]
 MISSING = click.option(
     "--missing",
     multiple=True,
     metavar="WORD",
-    help="What means a gap, beside empty cells; repeatable. NA, None, ? and the like if left out.",
+    help="Marks a missing value, besides empty cells; repeatable. Default: NA, None, ? and others.",
 )
 FILE = click.argument("file", type=TablePath(path_type=Path))
 FILES = click.argument("files", type=TablePath(path_type=Path), nargs=-1, required=True)
@@ -137,12 +137,13 @@ table_file = packed("how", _how_to_read, [FILE, *HOW_TO_READ])  # FILE, and how 
 table_with_gaps = _table_file(FILE)  # and which words are gaps
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 EPOCHS = click.option(
-    "--epochs", type=click.IntRange(min=1), help="At most so many; 100 if left out."
+    "--epochs", type=click.IntRange(min=1), help="Maximum number of epochs; 100 by default."
 )
 PRIORS = click.option(
     "--priors",
     type=click.Choice(["uniform", "empirical"]),
-    help="Count all classes alike, as if it is left out, or as often as they occur.",
+    help="Class frequencies that probabilities and predictions assume: equal, as by default, or "
+    "those of the training rows.",
 )
 SEED = click.option(
     "--seed", default=0, show_default=True, help="The same seed gives the same result."
@@ -150,15 +151,14 @@ SEED = click.option(
 SOLVER = click.option(
     "--solver",
     type=click.Choice(["auto", "kernel", "network", "both"]),
-    help="Kernels, networks or both for CoCo; if it is left out, kernels, with networks beside "
-    "them if rows are many, and networks alone where arguments of theirs, such as --epochs, are "
-    "given.",
+    help="Kernels, networks or both for CoCo. Default: kernels, for many rows also networks; only "
+    "networks if one of their options, such as --epochs, is given.",
 )
 DEVICE = click.option(
     "--device",
     metavar="NAME",
-    help="Where networks are trained: cpu, cuda, cuda:1 or mps; cpu if left out. With another than "
-    "cpu CoCo is networks alone, unless --solver says otherwise.",
+    help="Device for networks: cpu, the default, cuda, cuda:1 or mps. With any but cpu, CoCo "
+    "is networks only, unless --solver is given.",
 )
 
 
@@ -167,17 +167,17 @@ def _threads_option(if_left_out: str, **options: Any) -> Decorator:
         "--threads",
         type=click.IntRange(min=1),
         metavar="N",
-        help=f"At most so many threads for each of BLAS, OpenMP, torch and joblib; {if_left_out}.",
+        help=f"Maximum threads for each of BLAS, OpenMP, torch and joblib; {if_left_out}.",
         **options,
     )
 
 
 THREADS = _threads_option(
-    "as many as there are cores if left out, but one where work is small",
+    "by default the number of cores, for small tasks one",
     expose_value=False,
     callback=lambda ctx, _, n: _limit_threads(ctx, n),
 )
-THREADS_OF_WORKERS = _threads_option("one in each worker if left out")
+THREADS_OF_WORKERS = _threads_option("by default one per worker")
 
 
 def _limit_threads(ctx: click.Context, n: int | None) -> None:
@@ -262,7 +262,7 @@ training_options = packed(
         ),
         EPOCHS,
         click.option(
-            "--members", type=click.IntRange(min=1), help="Networks to average; 6 if left out."
+            "--members", type=click.IntRange(min=1), help="Networks to average; 6 by default."
         ),
         PRIORS,
         SEED,
@@ -271,13 +271,13 @@ training_options = packed(
             "--time-limit",
             type=click.FloatRange(min=0, min_open=True),
             metavar="SECONDS",
-            help="How long a fit may take; what is left out for it is said.",
+            help="Time limit of a fit; a note names what was skipped.",
         ),
         click.option(
             "--landmarks",
             type=click.Choice(["rows", "kmeans"]),
-            help="What kernels keep in the model file: rows of the table, if it is left out, or "
-            "means of clusters of rows.",
+            help="What kernels store in the model file: rows of the table, the default, or means "
+            "of clusters of rows.",
         ),
         DEVICE,
         THREADS,
@@ -608,49 +608,49 @@ def _note_codes_and_identifiers(X: "pd.DataFrame", codes: Sequence[str]) -> None
 
     if codes:
         note(
-            f"taken for text, not for numbers, as some begin with 0: {listed(codes)}; say "
-            f"--use COLUMN if they are numbers, --drop COLUMN if they only name the rows"
+            f"not read as numbers, because some values begin with 0: {listed(codes)}; --use COLUMN "
+            f"reads them as numbers, --drop COLUMN ignores the column"
         )
     named = [name for name in find_identifiers(X) if name not in codes]
     if named:
         note(
-            f"used as numbers, though no two are equal and the name is that of an identifier: "
-            f"{listed(named)}; say --drop COLUMN if they only name the rows"
+            f"read as numbers, but named like an identifier, and no two values are equal: "
+            f"{listed(named)}; --drop COLUMN ignores it"
         )
 
 
 TASKS = click.Choice(["classes", "levels", "numbers"])
-TASK = click.option("--task", type=TASKS, help="What the targets are; classes if left out.")
+TASK = click.option("--task", type=TASKS, help="Type of the targets; classes by default.")
 ABOUT_COLUMNS = [
     click.option("--target", required=True, metavar="COLUMN", help="The column to predict."),
     click.option(
         "--task",
         type=TASKS,
-        help="What the target is: classes, classes with an order, or numbers. If it is left out, "
-        "text and few different values are classes, many different numbers are numbers.",
+        help="Classification, ordinal regression or regression. By default text and few distinct "
+        "values are classes, many distinct numbers are numbers.",
     ),
     click.option(
         "--levels",
         metavar="LOW,...,HIGH",
-        help="The levels in their order, where they are not numbers; the task is levels then.",
+        help="Ordered classes, if they are not numbers; implies --task levels.",
     ),
-    click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; repeatable."),
+    click.option("--drop", multiple=True, metavar="COLUMN", help="Ignore a column; repeatable."),
     click.option(
         "--use",
         multiple=True,
         metavar="COLUMN",
-        help="Learn from a column though it only counts the rows; repeatable.",
+        help="Use a column that would be left out or read as text; repeatable.",
     ),
     click.option(
         "--categorical",
         multiple=True,
         metavar="COLUMN",
-        help="Take a column for categories, though it holds numbers; repeatable.",
+        help="Read a column of numbers as categories; repeatable.",
     ),
     click.option(
         "--day-first/--month-first",
         default=None,
-        help="What comes first in dates such as 01/02/2024, where no number above 12 tells.",
+        help="Order in ambiguous dates such as 01/02/2024.",
     ),
 ]
 # FILE, --target and what can be said of columns

@@ -49,7 +49,7 @@ job_options = options.packed(
         click.argument("model", type=click.Path(path_type=Path)),
         options.table_with_gaps,
         options.out_option(
-            "FILE", help="CSV, TSV or Parquet, also .gz; standard output if left out, or if -."
+            "FILE", help="CSV, TSV or Parquet, also .gz; standard output by default, or if -."
         ),
         click.option(
             "--keep",
@@ -68,21 +68,21 @@ job_options = options.packed(
     "--interval",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="SHARE",
-    help="Of numbers: add lower and upper, which hold the truth so often, such as 0.9.",
+    help="Add lower and upper, the prediction interval of numbers with this coverage, such as 0.9.",
 )
 @click.option(
     "--rule",
     type=click.Choice(["mode", "median", "mean"]),
-    help="Of levels: the most probable one, as if it is left out, or the middle or mean one, which "
-    "are less far off.",
+    help="Prediction of levels: the most probable one, the default, or the median or mean, which "
+    "have smaller errors.",
 )
 @decision_options
-@click.option("--outliers", is_flag=True, help="Add how strange each row is: larger is stranger.")
+@click.option("--outliers", is_flag=True, help="Add an outlier score; larger is more unusual.")
 @click.option(
     "--explain",
     type=click.IntRange(min=1),
     metavar="K",
-    help="Add the K columns that count most in each row, and what they add to the prediction.",
+    help="Add the K columns with the largest contributions to each prediction.",
 )
 def predict(
     job: Job,
@@ -95,7 +95,7 @@ def predict(
 ) -> None:
     """Predict the class, the level or the number of each row of a table.
 
-    Columns are found by their names, in any order; further ones do not matter.
+    Columns are matched by name, in any order; additional ones are ignored.
 
     \b
     cocoloss predict churn.coco new.csv --out predictions.csv --proba

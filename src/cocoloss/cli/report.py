@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "--embedding-dim",
     type=click.IntRange(min=1),
-    help="Width of the embedding: 2 is drawn as it is, more in the plane that shows most.",
+    help="Dimensions of the embedding; more than 2 are projected to a plane.",
 )
 @COSTS
 @options.training_options
@@ -36,16 +36,11 @@ def report(
 ) -> None:
     """Show how a table is learnt, in one HTML page.
 
-    The model is the one that `fit` would learn from four fifths of the rows; the others test it.
-    The page has the embedding with a slider, the confusion matrix of the test rows, how far
-    probabilities can be trusted, thresholds on a slider with what they cost by --costs, the rows
-    that went worst, the angles between the classes, and how each column was read. Of
-    networks it shows every epoch and the loss split into collapse and contrast; of kernels every
-    ridge, what fits without them say of the rows, and what each column weighs. It is one file and
-    fetches nothing.
-
-    Of numbers it shows predictions against the truth, residuals, how often intervals hold the
-    truth, and what each column weighs; of levels also how many levels predictions are off.
+    The model is the one that `fit` would learn from four fifths of the rows; it is tested on the
+    others. The page has the confusion matrix, calibration, decision thresholds, with costs if
+    --costs is given, column importances, explanations, the worst predictions, how each column was
+    read, and the embedding with a slider over epochs or ridges. For numbers it has residuals and
+    the coverage of prediction intervals. It is one file, which opens offline.
 
     \b
     cocoloss report customers.csv --target churned --out churn.html

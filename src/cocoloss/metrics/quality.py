@@ -53,7 +53,8 @@ class Quality:
             write = amount if name == "RMSE" else "{:.3f}".format
             parts.append(f"{name} {write(value)} ± {write(error)} ({words}{write(guess)})")
             words = ""
-        return f"rows {self.how}: {', '.join(parts)}"
+        rows = {"left out": "leave-one-out", "held out": "held-out rows"}[self.how]
+        return f"{rows}: {', '.join(parts)}"
 
 
 def class_measures(

@@ -61,7 +61,7 @@ class DecisionRecord:
     positive : int
         The class to show first: of two the one that its name says is positive, else the rarest.
     against : dict of str to tuple of Against
-        "test rows", and "rows left out" if there are some: each class against the others.
+        "test rows", and "leave-one-out" if there are some: each class against the others.
     costs : array of shape (C, C), optional
         What it costs to take a class, by row, for another, by column.
     paid : dict of str to float

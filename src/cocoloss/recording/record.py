@@ -50,7 +50,7 @@ MEASURES: Mapping[str, str] = {
     # Of kernels: what fits without them say of the training rows.
     "left_out_balanced_accuracy": "balanced accuracy on training rows that are left out",
     "left_out_dispersity": "dispersity of the training rows when they are left out",
-    "left_out_log_loss": "class-balanced log loss of rows left out, by which ridges are chosen",
+    "left_out_log_loss": "class-balanced leave-one-out log loss, by which ridges are chosen",
     "error": "mean squared distance of the training rows from the corners of their classes",
     "left_out_error": "the same of training rows that are left out",
 }

@@ -383,7 +383,7 @@ def _decisions(
     learnt = rows.labels[rows.train]
     judged = {"test rows": (labels, proba)}
     if hasattr(estimator, "loo_proba_"):
-        judged["rows left out"] = learnt, estimator.loo_proba_
+        judged["leave-one-out"] = learnt, estimator.loo_proba_
     cheapest = None
     if costs is not None:
         cheapest = _positions(estimator, estimator.predict(test, costs=costs))

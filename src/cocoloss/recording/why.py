@@ -68,16 +68,19 @@ def why_of_classes(
         return None
     scores = model.scores(model.inputs(X))
     sure, said = scores.max(axis=1), scores.argmax(axis=1)
-    chosen = {"The surest": int(sure.argmax()), "The least sure": int(sure.argmin())}
+    chosen = {
+        "Most certain prediction": int(sure.argmax()),
+        "Least certain prediction": int(sure.argmin()),
+    }
     wrong = np.flatnonzero(said != labels)
     if len(wrong):
-        chosen["The surest mistake"] = int(wrong[sure[wrong].argmax()])
+        chosen["Most certain error"] = int(wrong[sure[wrong].argmax()])
     frequent = np.argsort(-np.bincount(labels, minlength=len(names)), kind="stable")
     for c in frequent[:MOST_CLASSES]:
         of_class = np.flatnonzero((labels == c) & (said == c))
         if len(of_class):
             middle = of_class[np.argsort(sure[of_class], kind="stable")[len(of_class) // 2]]
-            chosen[f"Usual for {names[c]}"] = int(middle)
+            chosen[f"Typical for {names[c]}"] = int(middle)
     true = [names[c] for c in labels]
     predicted = [names[c] for c in said]
     by_name = dict(zip(model.classes.tolist(), names, strict=True))
@@ -91,10 +94,10 @@ def why_of_numbers(
     said = model.predict(X)
     order = np.argsort(said, kind="stable")
     chosen = {
-        "The largest": int(order[-1]),
-        "The smallest": int(order[0]),
-        "In the middle": int(order[len(order) // 2]),
-        "The widest interval": int(widths.argmax()),
+        "Largest prediction": int(order[-1]),
+        "Smallest prediction": int(order[0]),
+        "Median prediction": int(order[len(order) // 2]),
+        "Widest interval": int(widths.argmax()),
     }
     return _why(model, X, chosen, list(map(amount, y)), list(map(amount, said)), trained, {})
 

@@ -16,13 +16,13 @@ AT = 0.5  # the threshold that a page opens with
 LISTED = tuple(np.arange(1, 10) / 10)  # those in the table of numbers
 # What is measured at a threshold, and what it is called.
 MEASURES = {
-    "recall": "recall: found of its rows",
-    "precision": "precision: right of those taken for it",
-    "alarms": "false alarms: of the others",
+    "recall": "recall",
+    "precision": "precision",
+    "alarms": "false positive rate",
     "f1": "F1",
     "balanced_accuracy": "balanced accuracy",
     "accuracy": "accuracy",
-    "cost": "cost of a row",
+    "cost": "cost per row",
 }
 
 

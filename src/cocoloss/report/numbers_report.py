@@ -40,7 +40,7 @@ def numbers_report(record: NumbersRecord) -> str:
         data=_script_data(record) | drawn_why(why),
         why=why,
         record=record,
-        judged={"test rows": record.test, "rows left out": record.left_out},
+        judged={"test rows": record.test, "leave-one-out": record.left_out},
         covered=record.coverage[SHOWN][0],
         width=record.coverage[SHOWN][1],
         is_odd=abs(record.coverage[SHOWN][0] - SHOWN) > ODD,
@@ -54,7 +54,7 @@ def numbers_report(record: NumbersRecord) -> str:
             record.tried,
             record.chosen,
             record.metrics,
-            tried_by="Squared error, of which guessing the mean has 1,",
+            tried_by="Leave-one-out squared error, relative to predicting the mean,",
         ),
     )
 
@@ -65,7 +65,7 @@ def _script_data(record: NumbersRecord) -> dict[str, Any]:
     data = {
         "judged": {
             "test rows": _points(record.test, ends),
-            "rows left out": _points(record.left_out),
+            "leave-one-out": _points(record.left_out),
         },
         "covered": record.by_width,
         "asked": SHOWN,

@@ -59,7 +59,7 @@ def _ranking(
 def _rounds(tried: Sequence[Setting]) -> list[str]:
     """Return what the rounds are called in which metrics were learnt; the first has none."""
     last = max((setting.round for setting in tried), default=0)
-    return ["as it is", *(f"round {r}" for r in range(1, last + 1))]
+    return ["unweighted", *(f"step {r}" for r in range(1, last + 1))]
 
 
 def _tried(
@@ -134,7 +134,7 @@ def _why_row(row: WhyRow, write: Callable[[float], str]) -> dict[str, Any]:
     parts = [(part.column, part.cell, part.added) for part in row.parts]
     parts += [("all others", "", row.rest)] if row.rest else []
     sums = [(column, cell, signed(added)) for column, cell, added in parts]
-    ends = [("made-up rows", "", write(row.base))], [("this row", "", write(row.value))]
+    ends = [("base value", "", write(row.base))], [("prediction", "", write(row.value))]
     drawn = {
         "base": row.base,
         "base_text": write(row.base),

@@ -172,7 +172,7 @@ def _beside(scores: Mapping[str, Sequence[float]]) -> list[tuple[str, float, flo
 def _kernels(record: RunRecord) -> dict[str, Any]:
     path = record.ridge_path
     settings = (path.tried, path.chosen, path.metrics) if path else ((), (), {})
-    return kernels_of(record.importances, *settings, tried_by="Log loss")
+    return kernels_of(record.importances, *settings, tried_by="Leave-one-out log loss")
 
 
 def _whose(record: RunRecord) -> tuple[str, str]:
@@ -229,10 +229,10 @@ def _rarest_class(record: RunRecord) -> dict[str, str] | None:
 
 
 def _judged_rows(record: RunRecord) -> dict[str, dict[str, Any]]:
-    """Return what is written of predictions on test rows, and on rows that were left out."""
+    """Return what is written of predictions on test rows, and by leave-one-out."""
     outcomes: dict[str, RunRecord | Outcome] = {"test rows": record}
     if record.left_out is not None:
-        outcomes["rows left out"] = record.left_out
+        outcomes["leave-one-out"] = record.left_out
     return {
         rows: {
             "rows": rows,

@@ -283,18 +283,18 @@ def prose(
     --------
     >>> from cocoloss.stats import compare
     >>> scores = {"ours": [0.9, 0.8, 0.7, 0.9], "theirs": [0.8, 0.6, 0.6, 0.9]}
-    >>> prose(compare(scores), measure="accuracy")[:77]
-    'We compared 2 models on 4 datasets by accuracy, of which more is better. Mode'
+    >>> prose(compare(scores), measure="accuracy")[:66]
+    'We compared 2 models on 4 datasets by accuracy (higher is better).'
     """
     beside = against(comparison) if beside is None else beside
-    better = "more" if comparison.higher_is_better else "less"
+    better = "higher" if comparison.higher_is_better else "lower"
     how = {
         "scores": "by their scores",
         "folds": "by how many others were significantly better over its folds",
     }[comparison.ranking]
     opening = (
         f"We compared {comparison.n_models} models on {comparison.n_datasets} datasets by "
-        f"{measure}, of which {better} is better. Models were ranked on each dataset {how}, with "
+        f"{measure} ({better} is better). Models were ranked on each dataset {how}, with "
         f"{'mean' if comparison.ranking_ties == 'average' else 'competition'} ranks for ties."
     )
     said = [opening]
@@ -308,9 +308,9 @@ def prose(
     found = "rejects" if friedman.f_p_value < comparison.alpha else "does not reject"
     df = ", ".join(f"{each:g}" for each in friedman.f_df)
     said.append(
-        f"The Friedman test {found} that all models are alike (chi2({friedman.df}) = "
-        f"{friedman.chi2:.2f}, {p_text(friedman.p_value)}; Iman and Davenport's F({df}) = "
-        f"{friedman.f:.2f}, {p_text(friedman.f_p_value)})."
+        f"The Friedman test {found} the hypothesis that all models perform equally "
+        f"(chi2({friedman.df}) = {friedman.chi2:.2f}, {p_text(friedman.p_value)}; Iman and "
+        f"Davenport's F({df}) = {friedman.f:.2f}, {p_text(friedman.f_p_value)})."
     )
     ranks = zip(comparison.average_ranks, comparison.rank_spread, strict=True)
     places = [
@@ -340,7 +340,7 @@ def _about_pairs(comparison: Comparison) -> str:
 
 def _about_one(comparison: Comparison, beside: Against, *, is_control: bool) -> str:
     level = f"{beside.confidence:.0%}".replace("%", " %")
-    intervals = "Student's for the mean, bootstrapped over datasets for the others"
+    intervals = "by Student's t for means, else bootstrapped over datasets"
     sizes = []
     for other in beside.table.index:
         lead, rank, delta = (beside.effect(other, name) for name in EFFECTS)
@@ -352,8 +352,8 @@ def _about_one(comparison: Comparison, beside: Against, *, is_control: bool) -> 
     role = "The control" if is_control else "The model of the best average rank"
     tests = f" Tests: {beside.describe_test()}, alpha = {comparison.alpha:g}." if is_control else ""
     return (
-        f"{role}, {beside.model}, leads on average over {'; over '.join(sizes)}. Intervals are of "
-        f"{level}, {intervals}; what is negative is in favour of the other.{tests}"
+        f"{role}, {beside.model}, leads on average over {'; over '.join(sizes)}. Intervals are "
+        f"{level} confidence intervals, {intervals}; negative values favour the other model.{tests}"
     )
 
 

@@ -8,7 +8,7 @@
   const get = (id) => document.getElementById(id);
   const all = (selector) => [...document.querySelectorAll(selector)];
   const [slider, select] = [get("threshold"), get("positive")];
-  const LOOKS = { "test rows": { k: 1, dash: null }, "rows left out": { k: 2, dash: "2 4" } };
+  const LOOKS = { "test rows": { k: 1, dash: null }, "leave-one-out": { k: 2, dash: "2 4" } };
   const [LEFT, TOP, LARGEST] = [46, 24, 330];
   const sets = Object.keys(data.against);
   const chooseBy = sets[sets.length - 1];
@@ -42,7 +42,7 @@
 
   // Where the threshold is on each curve.
   const AXES = {
-    roc: { across: "false alarms", up: "recall", at: (m) => [m.alarms, m.recall] },
+    roc: { across: "false positive rate", up: "recall", at: (m) => [m.alarms, m.recall] },
     precision_recall: { across: "recall", up: "precision", at: (m) => [m.recall, m.precision] },
   };
   const curves = all("[data-curve]").map((host) => {

@@ -80,7 +80,7 @@
       scatter(host, {
         label: `Residuals of ${rows}`,
         across: "predicted",
-        up: "true less predicted",
+        up: "true minus predicted",
         rule: "zero",
         points: known.map(({ truth, predicted, out, words }) => (
           { x: predicted, y: truth - predicted, out, words })),

@@ -19,7 +19,7 @@ const Reliability = (() => {
       );
     }
     root.append(line("kept", x(0), y(0), x(1), y(1)));
-    root.append(text("share that is right", x(0) + 8, y(1) + 14));
+    root.append(text("share correct", x(0) + 8, y(1) + 14));
     root.append(text("probability of the predicted class", x(1), y(0) + BARS + 50, "end"));
   };
 
@@ -35,7 +35,7 @@ const Reliability = (() => {
     });
   };
 
-  const drawCurve = (root, curve, rows, x, y) => {
+  const drawCurve = (root, curve, x, y) => {
     const most = Math.max(...curve.counts, 1);
     const bins = [...curve.counts.keys()].filter((b) => curve.counts[b]);
     const places = bins.map((b) => `${x(curve.confidence[b])},${y(curve.accuracy[b])}`);
@@ -51,14 +51,14 @@ const Reliability = (() => {
         fill: stroke, "data-bin": b,
       });
       tip.on(dot, () =>
-        `${count} ${rows}\nmean probability ${percent(sure)}\nright ${percent(right)}`);
+        `${count} rows\nmean probability ${percent(sure)}\ncorrect ${percent(right)}`);
       root.append(dot);
     }
   };
 
-  const make = (host, rows, { reliability: leading, as_answered: asAnswered }) => {
-    const curves = [{ name: "at the shares of the classes", k: 0, ...leading }];
-    if (asAnswered) curves.push({ name: "as the model answers", k: 1, dash: "5 4", ...asAnswered });
+  const make = (host, { reliability: leading, as_answered: asAnswered }) => {
+    const curves = [{ name: "at the class frequencies", k: 0, ...leading }];
+    if (asAnswered) curves.push({ name: "as predicted", k: 1, dash: "5 4", ...asAnswered });
     if (curves.length > 1) {
       const keys = curves.map((c) => html("li", {}, Draw.lineSwatch(colour(c.k), c.dash), c.name));
       host.append(html("ul", { class: "keys" }, keys));
@@ -69,11 +69,11 @@ const Reliability = (() => {
       const side = Math.min(width - LEFT - 16, LARGEST);
       const x = (p) => LEFT + side * p;
       const y = (p) => TOP + side * (1 - p);
-      const label = "Share of right predictions by predicted probability";
+      const label = "Share of correct predictions by predicted probability";
       const root = chart(width, TOP + side + BARS + 58, label);
       drawFrame(root, x, y);
       drawCounts(root, leading, x, y(0) + BARS + 10);
-      for (const curve of curves) drawCurve(root, curve, rows, x, y);
+      for (const curve of curves) drawCurve(root, curve, x, y);
       return root;
     });
   };

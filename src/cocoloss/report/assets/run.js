@@ -23,7 +23,7 @@
       return { name: `epoch ${epoch}`, rest: `of ${frames.values[last]}${note}` };
     };
     const ridgeAt = (index) => {
-      const rest = { 0: "all alike", [last]: "collapse", [kept]: "chosen" }[index] || "";
+      const rest = { 0: "largest", [last]: "smallest", [kept]: "chosen" }[index] || "";
       return { name: `ridge ${significant(frames.values[index])}`, rest };
     };
     const show = (index) => {
@@ -154,11 +154,10 @@
       const spec = { series: known, label: `${label} over the ${frames.word}s`, frames, kept, pick };
       followers.push(Curves.make(get(id), { ...spec, ...more }));
     };
-    const training = frames.word === "ridge" ? "as fitted" : "training";
     chart("chart-accuracy", "Balanced accuracy", [
       series("test", "test_balanced_accuracy", 1),
-      series("left out", "left_out_balanced_accuracy", 2, "2 4"),
-      series(training, "train_balanced_accuracy", 0, "6 4"),
+      series("leave-one-out", "left_out_balanced_accuracy", 2, "2 4"),
+      series("training", "train_balanced_accuracy", 0, "6 4"),
       data.model.name ? model : null,
     ], {
       low: 0,
@@ -167,30 +166,30 @@
       tick: (t) => `${Math.round(100 * t)} %`,
       rules: [{ y: 1 / classes.length, name: "guessing" }],
     });
-    chart("chart-left-out", "Log loss of rows left out", [
-      series("left out", "left_out_log_loss", 2),
+    chart("chart-left-out", "Leave-one-out log loss", [
+      series("leave-one-out", "left_out_log_loss", 2),
     ], { log: true });
-    chart("chart-error", "Distance from the corners", [
-      series("left out", "left_out_error", 2),
-      series("as fitted", "error", 0, "6 4"),
+    chart("chart-error", "Squared distance from the vertices", [
+      series("leave-one-out", "left_out_error", 2),
+      series("training", "error", 0, "6 4"),
     ], { log: true });
     chart("chart-loss", "Loss and its parts", [
       series("all training rows", "loss", null),
-      series("class means off target", "nc2_part", 0),
+      series("class means from the target", "nc2_part", 0),
       series("spread within classes", "nc1_part", 1, "7 4"),
       data.normalized ? null : series("norms", "norm_part", 2, "2 4"),
       batches,
     ], { log: true });
     chart("chart-dispersity", "Dispersity", [
       series("test", "test_dispersity", 1),
-      series("left out", "left_out_dispersity", 2, "2 4"),
-      series(training, "dispersity", 0, "6 4"),
+      series("leave-one-out", "left_out_dispersity", 2, "2 4"),
+      series("training", "dispersity", 0, "6 4"),
     ], { log: true });
     chart("chart-collapse", "Neural collapse", [
       series("NC1 spread", "nc1", 1),
       classes.length > 2 ? series("NC2 shape", "nc2", 0, "7 4") : null, // two are always a simplex
       series("NC3 classifier", "nc3", 2, "2 4"),
-      series("NC4 not nearest", "nc4", 3, "10 3 2 3"),
+      series("NC4 mismatch", "nc4", 3, "10 3 2 3"),
     ], { log: true });
 
     followers.push(Angles.make(get("chart-angles"), data));
@@ -199,9 +198,9 @@
   if (frames) film();
   for (const place of all("[data-swatch]")) place.append(swatch(Number(place.dataset.swatch)));
 
-  // Test rows, and rows that were left out.
+  // Test rows, and training rows by leave-one-out.
   for (const [rows, judged] of Object.entries(data.judged)) {
-    for (const host of all(`[data-reliability="${rows}"]`)) Reliability.make(host, rows, judged);
+    for (const host of all(`[data-reliability="${rows}"]`)) Reliability.make(host, judged);
     for (const canvas of all(`[data-matrix="${rows}"]`)) {
       painted.push(Confusion.make(canvas, classes, rows, judged.confusion));
     }

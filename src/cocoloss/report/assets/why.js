@@ -14,10 +14,10 @@
     const [low, high] = [Math.min(...ends), Math.max(...ends)];
     const x = (v) => SIDE + ((width - 2 * SIDE) * (v - low)) / (high - low || 1);
     const middle = (v) => (x(v) > width / 2 ? "end" : "start");
-    const root = chart(width, height, `What columns add: from ${row.base_text} to ${row.value_text}`);
+    const root = chart(width, height, `Contributions of the columns: from ${row.base_text} to ${row.value_text}`);
     const bottom = TOP + STEP * row.parts.length + 4;
     root.append(line("kept", x(row.base), TOP - 12, x(row.base), bottom));
-    root.append(text(`made-up rows ${row.base_text}`, x(row.base), TOP - 16, middle(row.base)));
+    root.append(text(`base value ${row.base_text}`, x(row.base), TOP - 16, middle(row.base)));
     row.parts.forEach((part, k) => {
       const [from, to] = [ends[k], ends[k + 1]];
       const y = TOP + STEP * k;
@@ -36,7 +36,7 @@
       );
     });
     const last = ends[ends.length - 1];
-    root.append(text(`this row ${row.value_text}`, x(last), bottom + 16, middle(last)));
+    root.append(text(`prediction ${row.value_text}`, x(last), bottom + 16, middle(last)));
     root.append(line("kept", x(last), bottom - STEP + 12, x(last), bottom + 3));
     return root;
   };
