@@ -125,22 +125,28 @@ def finish_kernels(solved: Solved, networks: Fitted | None = None) -> Fitted:
         rows.classes, rows.prior, encoder, found.machine, heads, reference=reference
     )
     honest = found.readout.predict_proba(found.honest)
-    right = honest.argmax(axis=1) == rows.labels
+    said = found.honest_proba
+    right = said.argmax(axis=1) == rows.labels
     accuracy = float(np.average(right, weights=rows.weights))
     pace.say(f"of the rows, each left out, kernels are right about {accuracy:.1%}")
-    left_out = Honest("left out", honest, rows.labels, rows.weights)
+    left_out = Honest("left out", said, rows.labels, rows.weights)
     fitted = Fitted(model, history, rows.preprocessor, [found.readout], honest=left_out)
     if networks is not None:
         beside = min(BESIDE, 2 * len(rows.classes) / len(rows.labels))
         fitted = _pool(fitted, networks, 1 - beside, beside)
     elif design is not None:
-        fitted = _with_networks(fitted, rows, design, honest, pace)
+        fitted = _with_networks(fitted, rows, design, honest, said, pace)
     pace.end()
-    return fitted._replace(loo=LeaveOneOut(_of_given_rows(rows, honest, fitted.model), accuracy))
+    return fitted._replace(loo=LeaveOneOut(_of_given_rows(rows, said, fitted.model), accuracy))
 
 
 def _with_networks(
-    fitted: Fitted, rows: Rows, design: Design, honest: NDArray[np.float64], pace: Pace
+    fitted: Fitted,
+    rows: Rows,
+    design: Design,
+    honest: NDArray[np.float64],
+    said: NDArray[np.float64],
+    pace: Pace,
 ) -> Fitted:
     """Train networks, and add what they say to what kernels say as held-out rows find best.
 
@@ -176,8 +182,8 @@ def _with_networks(
     pace.say(f"log probabilities of kernels weigh {kernels:.2f}, of networks {of_networks:.2f}")
     if of_networks < LEAST_SAY:
         return fitted
-    said = replace(networks.honest, kernels=honest[held_out])  # all hold out the same rows
-    return _pool(fitted, networks, kernels, of_networks)._replace(honest=said)
+    both = replace(networks.honest, kernels=said[held_out])  # all hold out the same rows
+    return _pool(fitted, networks, kernels, of_networks)._replace(honest=both)
 
 
 def _pool(fitted: Fitted, networks: Fitted, of_kernels: float, of_networks: float) -> Fitted:
