@@ -160,6 +160,14 @@ def test_keeps_to_its_time_and_says_what_was_left_out():
     assert time.perf_counter() - start < 20  # machines are busy at times
 
 
+@pytest.mark.parametrize("cls", [CoCoClassifier, CoCoRegressor])
+def test_epochs_that_there_was_no_time_for_are_said(cls):
+    slow = {"hidden_layer_sizes": (1024, 1024), "max_iter": 10**6}
+    hurried = cls(solver="network", time_limit=0.01, random_state=0, **slow)
+    with pytest.warns(UserWarning, match=r"left out \d+ of 1000000 epochs of networks"):
+        hurried.fit(X, (Y > 150).astype(int))
+
+
 def test_means_of_rows_take_the_place_of_rows():
     fitted = regressor(landmarks="kmeans").fit(X, Y)
     made = fitted.model_.inputs(X)

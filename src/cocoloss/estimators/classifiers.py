@@ -179,7 +179,10 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
             with steps.reported(self, job, X, y, sample_weight) as listeners:
                 heard = [*(self.callbacks or []), *listeners]
                 (trained,) = train_jobs([job], heard, verbose=self.verbose)
+                epochs = max(map(len, trained.loss_curves))
+                pace.note_epochs(epochs, job.design.schedule.n_epochs)
                 self.keep(*steps.finish_job(job, trained))
+            pace.end()
         return self
 
     def in_order(self, classes: NDArray[Any], y: Any) -> NDArray[Any]:  # noqa: ARG002

@@ -168,6 +168,7 @@ def _with_networks(
     seeds = [seed + k for k in range(N_NETWORKS)]
     job = job_of(rows, design, [train] * N_NETWORKS, [held_out] * N_NETWORKS, seed, seeds)
     (trained,) = train_jobs([job], verbose=pace.verbose)
+    pace.note_epochs(max(map(len, trained.loss_curves)), schedule.n_epochs)
     networks = finish_job(job, trained)
     heads = networks.model.heads
     embeddings = trained.networks.embeddings(rows.inputs[held_out])

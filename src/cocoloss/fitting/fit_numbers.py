@@ -187,8 +187,7 @@ def _by_networks(estimator: Any, problem: NumberProblem, seed: int, pace: Pace) 
     rows = problem.rows
     inputs = rows.X[rows.row]
     pace.say(f"{estimator.n_members} networks")
-    seconds = None if pace.limit is None else max(pace.left, 0.1)
-    found = train_networks(estimator, inputs, rows.targets, rows.mass, seed, seconds)
+    found = train_networks(estimator, inputs, rows.targets, rows.mass, seed, pace)
     K, t = found.ensemble.n_networks, rows.targets.shape[1]
     mixing = np.tile(np.eye(t) / K, (K, 1, 1))
     return Solved(
@@ -300,7 +299,7 @@ def train_networks(
     points: NDArray[np.float64],
     weights: NDArray[np.float64],
     seed: int,
-    seconds: float | None,
+    pace: Pace,
 ) -> NumberNetworks:
     """Train networks on rows and their target points, (n, d) and (n, t)."""
     n, d = inputs.shape
@@ -321,7 +320,7 @@ def train_networks(
         weight_decay=estimator.weight_decay,
         patience=patience if stops else None,
         validate_every=1,
-        seconds=seconds,
+        seconds=None if pace.limit is None else max(pace.left, 0.1),
     )
     even, relative = np.ptp(weights) == 0, weights / weights.mean()
     device = estimator.device
@@ -360,6 +359,7 @@ def train_networks(
             generators,
             validate=validate if stops else None,
         )
+        pace.note_epochs(max(map(len, outcome.loss_curves)), schedule.n_epochs)
     parameters = np.ascontiguousarray(outcome.parameters.cpu().numpy())
     ensemble = Ensemble(sizes, parameters, activation=activation)
     said = ensemble.outputs(inputs)  # (K, n, t)
