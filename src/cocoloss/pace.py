@@ -40,6 +40,11 @@ class Pace:
         self.left_out.append(what)
         return False
 
+    def note_epochs(self, n_epochs: int, planned: int) -> None:
+        """Note how many epochs of networks were left out, if it was time that ended them."""
+        if n_epochs < planned and self.left <= 0:
+            self.left_out.append(f"{planned - n_epochs} of {planned} epochs of networks")
+
     def say(self, what: str) -> None:
         """Say what a verbose fit does, and when: on a terminal in one line, elsewhere in many."""
         if self.verbose and sys.stderr.isatty():

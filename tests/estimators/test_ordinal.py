@@ -283,11 +283,26 @@ def test_an_ordered_target_gives_a_hint_and_changes_nothing():
         np.testing.assert_array_equal(hinted.predict_proba(X), plain.predict_proba(X))
 
 
+def test_another_order_than_that_of_the_alphabet_gives_a_hint_too():
+    with pytest.warns(OrderHint, match="'ordinal' takes its classes as they are sorted"):
+        CoCoClassifier(solver="kernel", similarity="ordinal").fit(X, CATEGORIES)
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+def test_the_order_of_a_table_of_one_column_is_seen():
+    column = CATEGORIES.to_frame()
+    assert ordinal(solver="kernel").fit(X, column).classes_.tolist() == NAMES.tolist()
+    with pytest.warns(OrderHint):
+        CoCoClassifier(solver="kernel").fit(X, column)
+
+
 def test_no_hint_where_none_is_needed():
     two = pd.Categorical(np.where(RANK > 1, "hi", "lo"), categories=["lo", "hi"], ordered=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         CoCoClassifier(solver="kernel").fit(X, two)
-        CoCoClassifier(solver="kernel", similarity="ordinal-simplex").fit(X, CATEGORIES)
+        in_order = CATEGORIES.cat.rename_categories(["1", "2", "3", "4"])
+        CoCoClassifier(solver="kernel", similarity="ordinal-simplex").fit(X, in_order)
+        CoCoClassifier(solver="kernel", similarity=similarity("ordinal", 4)).fit(X, CATEGORIES)
         CoCoClassifier(solver="kernel").fit(X, CATEGORIES.astype(object))
         ordinal(solver="kernel").fit(X, CATEGORIES)

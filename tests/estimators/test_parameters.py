@@ -121,7 +121,7 @@ def cells(values):
         ),
         (X, np.array([date(2024, 1, 1 + y) for y in Y]), "of type date, such as .* make its"),
         (X, np.where(Y == 0, 0.5, Y).astype(object), "continuous"),
-        (X, np.linspace(0, 1, 178), "continuous"),
+        (X, np.linspace(0, 1, 178), "continuous.*whole numbers or text.*CoCoRegressor as numbers"),
         (X, np.ones((178, 2)), "1d array"),
         (X, None, "requires y"),
         (X, Y[:2], "X has 178 rows, but y has 2"),

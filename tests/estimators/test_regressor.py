@@ -160,6 +160,14 @@ def test_keeps_to_its_time_and_says_what_was_left_out():
     assert time.perf_counter() - start < 20  # machines are busy at times
 
 
+@pytest.mark.parametrize("cls", [CoCoClassifier, CoCoRegressor])
+def test_epochs_that_there_was_no_time_for_are_said(cls):
+    slow = {"hidden_layer_sizes": (1024, 1024), "max_iter": 10**6}
+    hurried = cls(solver="network", time_limit=0.01, random_state=0, **slow)
+    with pytest.warns(UserWarning, match=r"left out \d+ of 1000000 epochs of networks"):
+        hurried.fit(X, (Y > 150).astype(int))
+
+
 def test_means_of_rows_take_the_place_of_rows():
     fitted = regressor(landmarks="kmeans").fit(X, Y)
     made = fitted.model_.inputs(X)
@@ -182,6 +190,45 @@ def test_networks_predict_and_are_honest():
     assert fitted.outlier_score(X).shape == (442,)
     with pytest.raises(AttributeError, match="solver='kernel'"):
         _ = fitted.feature_importances_
+
+
+@pytest.mark.parametrize("n", [8, 20])
+def test_networks_of_a_few_rows_are_honest_too(n):
+    fitted = regressor(solver="network").fit(X[:n], Y[:n])
+    assert fitted.loo_score_ < 0.9  # they know these rows by heart
+    low, high = fitted.predict_interval(X).T
+    assert np.mean((low <= Y) & (high >= Y)) > 0.5
+    assert fitted.quality_.n_rows == n
+
+
+@pytest.mark.parametrize("n", [2, 3, 20])
+def test_a_few_rows_do_not_weigh_networks_against_kernels(n):
+    fitted = regressor(solver="both").fit(X[:n], Y[:n])
+    np.testing.assert_array_equal(fitted.predict(X), regressor().fit(X[:n], Y[:n]).predict(X))
+
+
+def test_a_network_alone_holds_rows_out():
+    fitted = regressor(solver="network", n_members=1, max_iter=60).fit(X[:300], Y[:300])
+    low, high = fitted.predict_interval(X[300:]).T
+    assert np.mean((low <= Y[300:]) & (high >= Y[300:])) > 0.8
+    assert fitted.quality_.n_rows == 50
+    with pytest.raises(AttributeError, match=r"score of rows that were left out.*quality_"):
+        _ = fitted.loo_score_
+    few = regressor(solver="network", n_members=1, max_iter=60).fit(X[:20], Y[:20])
+    low, high = few.predict_interval(X).T
+    assert np.mean((low <= Y) & (high >= Y)) > 0.5
+    with pytest.raises(AttributeError, match="a network alone holds rows out if there are 30"):
+        _ = few.quality_
+
+
+@pytest.mark.parametrize("number", [0.0, 5.0, 1e-9])
+@pytest.mark.filterwarnings("ignore:no column is left")
+def test_networks_predict_a_constant_as_it_is(number):
+    fitted = regressor(solver="network", **FEW_STEPS).fit(X, np.full(len(X), number))
+    np.testing.assert_allclose(fitted.predict(X), number, atol=1e-300)
+    np.testing.assert_allclose(fitted.predict_interval(X), number, atol=1e-300)
+    one_row = regressor(solver="network").fit(np.ones((5, 2)), np.full(5, number))
+    np.testing.assert_allclose(one_row.predict(np.ones((2, 2))), number)
 
 
 def test_an_argument_of_networks_asks_for_them():
@@ -270,8 +317,10 @@ def test_a_file_that_cannot_be_is_refused(diabetes, tmp_path, change):
         (np.zeros((442, 2, 2)), "shape"),
         (pd.Series(pd.date_range("2020", periods=442)), "datetime64"),
         (None, "requires y"),
+        (1e200 * Y, "as large as 3.46e\\+202, whose squares floats do not hold"),
+        (1e-200 * Y, "as large as 3.46e-198"),
     ],
-    ids=["text", "gaps", "pandas gaps", "infinite", "short", "cube", "dates", "none"],
+    ids=["text", "gaps", "pandas gaps", "infinite", "short", "cube", "dates", "none", "1", "2"],
 )
 def test_a_target_that_is_no_number_is_refused(y, message):
     with pytest.raises(CoCoError, match=message):
@@ -285,8 +334,13 @@ def test_a_target_that_is_no_number_is_refused(y, message):
         ({"landmarks": "some"}, "landmarks must be one of"),
         ({"time_limit": -1}, "time_limit must be"),
         ({"random_state": -1}, "random_state"),
+        ({"max_iter": 0}, "max_iter must be at least 1, but is 0"),
+        ({"max_iter": 2.5}, "max_iter must be a whole number"),
+        ({"batch_size": "all"}, "batch_size must be a whole number"),
+        ({"hidden_layer_sizes": (8, 0)}, "each of hidden_layer_sizes must be at least 1"),
+        ({"device": "abacus"}, "device 'abacus' cannot be used here"),
     ],
-    ids=["solver", "landmarks", "time_limit", "random_state"],
+    ids=lambda value: value if isinstance(value, str) else next(iter(value)),
 )
 def test_an_argument_that_cannot_be_is_refused(arguments, message):
     with pytest.raises(CoCoError, match=message):

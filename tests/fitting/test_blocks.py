@@ -504,6 +504,18 @@ REFUSED = {
     "one class": ([TABLE[TABLE.y == "far"]], "y", {}, "at least two classes"),
     "no rows": ([TABLE[:0]], "y", {}, "X has no rows"),
     "gaps in y": ([TABLE.assign(y=None)], "y", {}, "y contains NaN"),
+    "other columns": (
+        [TABLE, TABLE.rename(columns={"a": "z"})],
+        "y",
+        {},
+        "some blocks have no column 'a', which others have; give all",
+    ),
+    "a column less": (
+        [(ROWS[["a", "b"]].to_numpy(), TABLE.y), (ROWS[["a"]].to_numpy(), TABLE.y)],
+        None,
+        {},
+        "no column '1'",
+    ),
     "mixed": ([TABLE, TABLE.assign(y=1)], "y", {}, "y mixes kinds of classes"),
     "quantities": ([TABLE.assign(y=TABLE.a)], "y", {}, "continuous|Unknown label"),
     "files and classes": (

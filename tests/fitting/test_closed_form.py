@@ -53,6 +53,18 @@ def test_embeds_near_the_simplex_and_reads_posteriors(iris):
     assert classifier.score(X, y) > 0.95
 
 
+@pytest.mark.parametrize("n_classes", [20, 100])
+def test_noise_of_many_classes_is_no_better_than_guessing(n_classes):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 5)), rng.integers(0, n_classes, 300)
+    classifier = kernel().fit(X, y)  # whose matrix has more numbers than there are rows
+    measures = classifier.quality_.measures
+    assert measures["balanced accuracy"].value < 0.1
+    assert measures["AUC"].value < 0.6
+    assert measures["log loss"].value > 0.95 * np.log(n_classes)
+    assert classifier.loo_score_ < 0.1
+
+
 def test_scores_itself_honestly(iris):
     classifier, X, y = iris
     assert classifier.loo_proba_.shape == (150, 3)

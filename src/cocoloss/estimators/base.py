@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 
 def part_of(whole: str, name: str) -> Any:
     """Return a property that is a part of a fitted attribute, and missing before there is one."""
-    return property(lambda self: getattr(getattr(self, whole), name))
+
+    def read(self: Any) -> Any:
+        found = getattr(self, whole)
+        if found is None:
+            raise AttributeError(
+                f"this fit has no {name} of rows that were left out, which kernels have; quality_ "
+                f"says how good it is by rows that were held out"
+            )
+        return getattr(found, name)
+
+    return property(read)
 
 
 class TableEstimator(TransformerMixin, BaseEstimator):

@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
@@ -178,7 +179,10 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
             with steps.reported(self, job, X, y, sample_weight) as listeners:
                 heard = [*(self.callbacks or []), *listeners]
                 (trained,) = train_jobs([job], heard, verbose=self.verbose)
+                epochs = max(map(len, trained.loss_curves))
+                pace.note_epochs(epochs, job.design.schedule.n_epochs)
                 self.keep(*steps.finish_job(job, trained))
+            pace.end()
         return self
 
     def in_order(self, classes: NDArray[Any], y: Any) -> NDArray[Any]:  # noqa: ARG002
@@ -590,14 +594,20 @@ class CoCoClassifier(BaseNetworkClassifier):
     def hint_at_order(self, y: Any) -> None:
         """Say once for a line of code that the order of y could be used."""
         ordered = ordered_categories(y)
-        asked = not isinstance(self.similarity, str) or self.similarity != "simplex"
-        if ordered is not None and len(ordered) > 2 and not asked:
-            warnings.warn(
-                f"y is an ordered categorical, and {type(self).__name__} takes its classes as "
-                f"equally different; CoCoOrdinalClassifier makes use of their order",
-                OrderHint,
-                stacklevel=_CALLER_OF_FIT,
-            )
+        if ordered is None or len(ordered) <= 2 or not isinstance(self.similarity, str):
+            return
+        if self.similarity == "simplex":
+            taken = "takes its classes as equally different"
+        elif "ordinal" in self.similarity and not pd.Index(ordered).is_monotonic_increasing:
+            taken = f"with similarity={self.similarity!r} takes its classes as they are sorted"
+        else:
+            return
+        warnings.warn(
+            f"y is an ordered categorical, and {type(self).__name__} {taken}; "
+            f"CoCoOrdinalClassifier makes use of their order",
+            OrderHint,
+            stacklevel=_CALLER_OF_FIT,
+        )
 
 
 @dataclass(eq=False, repr=False)

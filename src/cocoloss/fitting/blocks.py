@@ -439,12 +439,21 @@ def _of_one_kind(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 def _joined(tables: Sequence[Any]) -> Any:
     """Return the rows of several tables as one; categories stay categories."""
     first = tables[0]
+    columns = [set(getattr(table, "columns", range(table.shape[1]))) for table in tables]
+    differing = set.union(*columns) - set.intersection(*columns)
+    if differing:
+        raise CoCoError(
+            f"some blocks have no column {min(map(str, differing))!r}, which others have; "
+            f"give all of them the same columns"
+        )
     if isinstance(first, np.ndarray):
         return np.concatenate(tables)
     if is_sparse(first):
         return vstack(tables).tocsr()
     if is_polars(first):
-        return sys.modules["polars"].concat(tables, how="vertical_relaxed")
+        return sys.modules["polars"].concat(
+            [table.select(first.columns) for table in tables], how="vertical_relaxed"
+        )
     names = [
         name
         for name in first.columns

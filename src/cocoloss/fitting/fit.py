@@ -709,12 +709,7 @@ def check_arguments(estimator: Any) -> None:
         )
     for name in POSSIBLE:
         check_possible(estimator, name)
-    check_integer(estimator.n_members, "n_members", minimum=1)
-    for name in ("max_iter", "batch_size", "n_iter_no_change", "embedding_dim"):
-        if not is_auto(getattr(estimator, name)):
-            check_integer(getattr(estimator, name), name, minimum=1)
-    for size in np.atleast_1d(np.asarray(estimator.hidden_layer_sizes, dtype=object)).tolist():
-        check_integer(size, "each of hidden_layer_sizes", minimum=1)
+    check_counts(estimator, "max_iter", "batch_size", "n_iter_no_change", "embedding_dim")
     check_option(estimator.solver, "solver", SOLVERS)
     check_option(estimator.landmarks, "landmarks", LANDMARKS)
     if estimator.unlabelled is not None:
@@ -728,6 +723,16 @@ def check_arguments(estimator: Any) -> None:
     _check_together(estimator, objective)
     if estimator.unlabelled == "soft":
         _check_soft(estimator)
+
+
+def check_counts(estimator: Any, *names: str) -> None:
+    """Refuse arguments that count something of networks, and are no whole number above 0."""
+    check_integer(estimator.n_members, "n_members", minimum=1)
+    for name in names:
+        if not is_auto(getattr(estimator, name)):
+            check_integer(getattr(estimator, name), name, minimum=1)
+    for size in np.atleast_1d(np.asarray(estimator.hidden_layer_sizes, dtype=object)).tolist():
+        check_integer(size, "each of hidden_layer_sizes", minimum=1)
 
 
 def check_possible(estimator: Any, name: str) -> None:

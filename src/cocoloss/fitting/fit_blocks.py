@@ -182,7 +182,7 @@ def _fit_classes(
         lesson = Lesson(inputs, labels, copies, weights, points, prior)
         means = estimator.landmarks == "kmeans"
         form = fit_sampled(lesson, totals, seed, second_pass, table.pace, means=means)
-    proba = form.readout.predict_proba(form.honest)
+    proba = form.honest_proba
     sampled = np.bincount(labels, weights=copies)
     stand_for = copies * (totals / sampled)[labels]
     score = float(np.average(proba.argmax(axis=1) == labels, weights=stand_for))

@@ -124,23 +124,23 @@ def finish_kernels(solved: Solved, networks: Fitted | None = None) -> Fitted:
     model = FittedModel(
         rows.classes, rows.prior, encoder, found.machine, heads, reference=reference
     )
-    honest = found.readout.predict_proba(found.honest)
-    right = honest.argmax(axis=1) == rows.labels
+    said = found.honest_proba
+    right = said.argmax(axis=1) == rows.labels
     accuracy = float(np.average(right, weights=rows.weights))
     pace.say(f"of the rows, each left out, kernels are right about {accuracy:.1%}")
-    left_out = Honest("left out", honest, rows.labels, rows.weights)
+    left_out = Honest("left out", said, rows.labels, rows.weights)
     fitted = Fitted(model, history, rows.preprocessor, [found.readout], honest=left_out)
     if networks is not None:
         beside = min(BESIDE, 2 * len(rows.classes) / len(rows.labels))
         fitted = _pool(fitted, networks, 1 - beside, beside)
     elif design is not None:
-        fitted = _with_networks(fitted, rows, design, honest, pace)
+        fitted = _with_networks(fitted, rows, design, found, pace)
     pace.end()
-    return fitted._replace(loo=LeaveOneOut(_of_given_rows(rows, honest, fitted.model), accuracy))
+    return fitted._replace(loo=LeaveOneOut(_of_given_rows(rows, said, fitted.model), accuracy))
 
 
 def _with_networks(
-    fitted: Fitted, rows: Rows, design: Design, honest: NDArray[np.float64], pace: Pace
+    fitted: Fitted, rows: Rows, design: Design, found: ClosedForm, pace: Pace
 ) -> Fitted:
     """Train networks, and add what they say to what kernels say as held-out rows find best.
 
@@ -162,11 +162,13 @@ def _with_networks(
     seeds = [seed + k for k in range(N_NETWORKS)]
     job = job_of(rows, design, [train] * N_NETWORKS, [held_out] * N_NETWORKS, seed, seeds)
     (trained,) = train_jobs([job], verbose=pace.verbose)
+    pace.note_epochs(max(map(len, trained.loss_curves)), schedule.n_epochs)
     networks = finish_job(job, trained)
     heads = networks.model.heads
     embeddings = trained.networks.embeddings(rows.inputs[held_out])
     by_each = [head.predict_proba(h) for head, h in zip(heads, embeddings, strict=True)]
-    scores = np.log(np.maximum([honest[held_out], *by_each], np.finfo(np.float64).tiny))
+    by_kernels = found.readout.predict_proba(found.honest[held_out])
+    scores = np.log(np.maximum([by_kernels, *by_each], np.finfo(np.float64).tiny))
     scores -= np.log(rows.prior)
     kernels, of_networks = pool_weights(
         np.stack([scores[0], scores[1:].mean(axis=0)]),
@@ -176,8 +178,10 @@ def _with_networks(
     pace.say(f"log probabilities of kernels weigh {kernels:.2f}, of networks {of_networks:.2f}")
     if of_networks < LEAST_SAY:
         return fitted
-    said = replace(networks.honest, kernels=honest[held_out])  # all hold out the same rows
-    return _pool(fitted, networks, kernels, of_networks)._replace(honest=said)
+    both = replace(
+        networks.honest, kernels=found.honest_proba[held_out]
+    )  # all hold out the same rows
+    return _pool(fitted, networks, kernels, of_networks)._replace(honest=both)
 
 
 def _pool(fitted: Fitted, networks: Fitted, of_kernels: float, of_networks: float) -> Fitted:

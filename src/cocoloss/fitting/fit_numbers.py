@@ -17,13 +17,15 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 from torch import Tensor
 
-from cocoloss._checks import check_integer, check_option
+from cocoloss._checks import check_option
 from cocoloss.fitting.explain import Reference
 from cocoloss.fitting.fit import (
     FEWEST_EPOCHS,
     LANDMARKS,
     Honest,
     as_table,
+    check_counts,
+    check_device,
     check_possible,
     new_seed,
     read_inputs,
@@ -50,7 +52,9 @@ from cocoloss.pace import Pace
 from cocoloss.threads import WORTH_A_THREAD, threads_for
 from cocoloss.training import Schedule, TrainingData, train
 
-FEWEST_HELD_OUT = 5  # rows of a part; below, networks train on all rows, and know no better
+FEWEST_HELD_OUT = 5  # rows of a part; below, networks hold them out, and do not stop by them
+PARTS_OF_ONE = 6  # of the rows, of which a single network holds one out
+FEWEST_WEIGHED = 30  # rows that neither has seen, by which networks are weighed against kernels
 ROWS_A_SECOND = 150_000  # that one network is trained on; to foresee how long it takes
 
 
@@ -84,7 +88,7 @@ class Solved(NamedTuple):
     loss_curves: list[list[float]]
     best_epochs: NDArray[np.int64]
     found: SolvedNumbers | None = None  # of kernels: what was tried, for who wants to look
-    how: str = "left out"  # where honest predictions come from; empty if they are not honest
+    how: str = "left out"  # where honest predictions come from
 
 
 def fit_numbers(
@@ -96,7 +100,7 @@ def fit_numbers(
     check_option(estimator.landmarks, "landmarks", LANDMARKS)
     for name in ("time_limit", "learning_rate_init", "weight_decay"):
         check_possible(estimator, name)
-    check_integer(estimator.n_members, "n_members", minimum=1)
+    check_counts(estimator, "max_iter", "batch_size")
     with unchanged_on_failure(estimator):
         rows = read_number_rows(estimator, X, y, sample_weight)
         n, d = rows.inputs.shape
@@ -125,11 +129,15 @@ def fit_numbers(
             model = replace(model, reference=Reference.of_held(model.held.rows, *known))
         masses = rows.weights.sum(keepdims=True)
         history = History(solved.loss_curves, solved.best_epochs, seed, masses)
-        loo = _left_out(rows, said, model)
-        honest: Any = Honest(solved.how, said, rows.y, rows.weights)
-        if not solved.how:
-            honest = "networks hold rows out if they are at least two, with five rows for each"
-        pace.say(f"of the rows, each left out, R2 is {loo.score:.3f}")
+        one_row = len(problem.rows.row) == 1  # of which nothing is known without it
+        seen = solved.known[problem.pair] | one_row
+        loo: LeftOutNumbers | None = None
+        honest: Any = Honest(solved.how, said[seen], rows.y[seen], rows.weights[seen])
+        if not seen.any():
+            honest = f"a network alone holds rows out if there are {PARTS_OF_ONE * FEWEST_HELD_OUT}"
+        if seen.all():
+            loo = _left_out(rows, said, model)
+            pace.say(f"of the rows, each left out, R2 is {loo.score:.3f}")
         pace.end()
         estimator.keep(model, history, rows.preprocessor, loo, honest)
         return solved.found
@@ -179,34 +187,35 @@ def _by_networks(estimator: Any, problem: NumberProblem, seed: int, pace: Pace) 
     rows = problem.rows
     inputs = rows.X[rows.row]
     pace.say(f"{estimator.n_members} networks")
-    seconds = None if pace.limit is None else max(pace.left, 0.1)
-    found = train_networks(estimator, inputs, rows.targets, rows.mass, seed, seconds)
+    found = train_networks(estimator, inputs, rows.targets, rows.mass, seed, pace)
     K, t = found.ensemble.n_networks, rows.targets.shape[1]
     mixing = np.tile(np.eye(t) / K, (K, 1, 1))
-    known = np.ones(len(inputs), dtype=bool)
     return Solved(
         found.ensemble,
         mixing,
         plain_kernel(rows.X),
         found.honest,
-        known,
+        found.known,
         found.loss_curves,
         found.best_epochs,
-        how="held out" if found.holds_out else "",
+        how="held out",
     )
 
 
 def _by_both(kernels: Solved, networks: Solved, problem: NumberProblem) -> Solved:
     """Add what kernels and networks say, weighted as pairs find best that neither has seen."""
-    roots = np.sqrt(problem.rows.mass)[:, None]
-    each = [(roots * solved.honest).ravel() for solved in (kernels, networks)]
-    a, b = nnls(np.stack(each, axis=1), (roots * problem.rows.targets).ravel())[0]
+    seen = networks.known
+    if seen.sum() < FEWEST_WEIGHED:
+        return kernels
+    roots = np.sqrt(problem.rows.mass[seen])[:, None]
+    each = [(roots * solved.honest[seen]).ravel() for solved in (kernels, networks)]
+    a, b = nnls(np.stack(each, axis=1), (roots * problem.rows.targets[seen]).ravel())[0]
     return Solved(
         Together(kernels.networks, networks.networks),
         np.concatenate([a * kernels.mixing, b * networks.mixing]),
         kernels.kernel,
         a * kernels.honest + b * networks.honest,
-        kernels.known,
+        kernels.known & networks.known,
         [*kernels.loss_curves, *networks.loss_curves],
         np.r_[kernels.best_epochs, networks.best_epochs],
         kernels.found,
@@ -270,7 +279,7 @@ class NumberNetworks(NamedTuple):
     honest: NDArray[np.float64]  # (n, t)
     loss_curves: list[list[float]]
     best_epochs: NDArray[np.int64]
-    holds_out: bool  # whether they are honest
+    known: NDArray[np.bool_]  # (n,), whether a network has held the row out
 
 
 class SquaredDistance:
@@ -290,13 +299,15 @@ def train_networks(
     points: NDArray[np.float64],
     weights: NDArray[np.float64],
     seed: int,
-    seconds: float | None,
+    pace: Pace,
 ) -> NumberNetworks:
     """Train networks on rows and their target points, (n, d) and (n, t)."""
     n, d = inputs.shape
     K, t = estimator.n_members, points.shape[1]
-    part = np.random.default_rng([seed, 1]).permutation(n) % K
-    holds_out = K > 1 and n >= K * FEWEST_HELD_OUT
+    n_parts = K if K > 1 else PARTS_OF_ONE
+    part = np.random.default_rng([seed, 1]).permutation(n) % n_parts
+    stops = n >= n_parts * FEWEST_HELD_OUT
+    holds_out = stops or min(n, K) > 1
     everything = np.arange(n)
     rows = [everything[part != k] if holds_out else everything for k in range(K)]
     settings = training_settings(estimator, min(map(len, rows)))
@@ -307,12 +318,13 @@ def train_networks(
         learning_rate=settings["learning_rate_init"],
         decay=settings["learning_rate"],
         weight_decay=estimator.weight_decay,
-        patience=patience if holds_out else None,
+        patience=patience if stops else None,
         validate_every=1,
-        seconds=seconds,
+        seconds=None if pace.limit is None else max(pace.left, 0.1),
     )
     even, relative = np.ptp(weights) == 0, weights / weights.mean()
     device = estimator.device
+    check_device(device)
     data = TrainingData(
         torch.from_numpy(inputs).to(device),
         torch.from_numpy(points.astype(np.float32)).to(device),
@@ -327,7 +339,7 @@ def train_networks(
         activation = settings["activation"]
         network = LockstepMLP(sizes, generators, activation=activation, device=device)
 
-        size = n // K  # parts differ by a row at most
+        size = n // n_parts  # parts differ by a row at most
         held_out = np.stack([np.flatnonzero(part == k)[:size] for k in range(K)])
 
         @torch.no_grad()
@@ -345,10 +357,12 @@ def train_networks(
             data,
             schedule,
             generators,
-            validate=validate if holds_out else None,
+            validate=validate if stops else None,
         )
+        pace.note_epochs(max(map(len, outcome.loss_curves)), schedule.n_epochs)
     parameters = np.ascontiguousarray(outcome.parameters.cpu().numpy())
     ensemble = Ensemble(sizes, parameters, activation=activation)
     said = ensemble.outputs(inputs)  # (K, n, t)
-    honest = said[part, everything] if holds_out else said.mean(axis=0)
-    return NumberNetworks(ensemble, honest, outcome.loss_curves, outcome.best_epochs, holds_out)
+    known = (part < K) & holds_out
+    honest = np.where(known[:, None], said[part % K, everything], said.mean(axis=0))
+    return NumberNetworks(ensemble, honest, outcome.loss_curves, outcome.best_epochs, known)

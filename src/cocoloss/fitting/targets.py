@@ -45,6 +45,7 @@ EQUAL = 1e-6  # weights that differ by less than this share of the largest count
 MOST_COPIES = 10_000
 MOST_OF_EACH = 10
 TABLE_OF_COUNTS = 50  # fewer different rows than this are counts of outcomes, which are evidence
+LEAST_NUMBER = 1e-140  # that the largest number of a regression may be, and its inverse
 NEARLY_WHOLE = 1e-9  # how far a weight may be from a whole number, relative to it
 
 
@@ -85,6 +86,8 @@ def encode_targets(
 
 def ordered_categories(y: Any) -> NDArray[Any] | None:
     """Return the categories of an ordered categorical of pandas, used or not; None of others."""
+    if isinstance(y, pd.DataFrame) and y.shape[1] == 1:
+        y = y.iloc[:, 0]
     dtype = getattr(y, "dtype", None)
     if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
         return np.asarray(dtype.categories)
@@ -126,6 +129,13 @@ def read_target(
             y = _of_one_kind(y)
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y")
+            broken = y[y % 1 != 0]
+            if len(broken):
+                raise CoCoError(
+                    f"Unknown label type: continuous. y has numbers such as {broken[0]}, and "
+                    f"classes are whole numbers or text; {reader} takes them as text, and "
+                    f"CoCoRegressor as numbers"
+                )
         check_classification_targets(y)
     except ValueError as error:
         raise error if isinstance(error, CoCoError) else CoCoError(str(error)) from error
@@ -189,6 +199,13 @@ def read_numbers(
             f"y contains NaN or infinity: row {first} has {numbers[first].tolist()}, and "
             f"{int(bad.sum())} of {len(bad)} rows have no finite number; drop these rows"
         )
+    for largest in np.abs(numbers.reshape(len(numbers), -1)).max(axis=0).tolist():
+        if largest > 0 and not LEAST_NUMBER <= largest <= 1 / LEAST_NUMBER:
+            raise CoCoError(
+                f"y has numbers as large as {largest:.3g}, whose squares floats do not hold; "
+                f"multiply them by a power of ten, so that the largest is between "
+                f"{LEAST_NUMBER:g} and {1 / LEAST_NUMBER:g}"
+            )
     return numbers, weights
 
 

@@ -42,6 +42,8 @@ ENOUGH_DIFFERENT = 50  # rows of a class, from which on their least multiplicity
 NEWTON_STEPS = 8
 MOST_SHARP = 60.0
 FLOOR = 1e-2  # of the covariance of embeddings, relative to their mean variance
+ROWS_A_NUMBER = 4  # honest rows for each number of the matrix; of fewer it knows many by heart
+FEWEST_CROSSED = 30  # rows; with fewer, the readout trusts itself little
 SHARPNESSES = (0.2, 0.35, 0.6, 0.8, 1.0)  # of Gaussians
 
 
@@ -180,6 +182,12 @@ class ClosedForm:
     recipe: Recipe
     honest: NDArray[np.float64]  # (n, q), the embedding of each given row by a fit without it
     criterion: "LogLoss"  # by which the recipe was found, with the rows that found it
+    crossed: NDArray[np.float64] | None  # (n, C), if the readout has learnt these by heart
+
+    @property
+    def honest_proba(self) -> NDArray[np.float64]:
+        """Class probabilities of each given row by a fit, and a readout, without it, (n, C)."""
+        return self.readout.predict_proba(self.honest) if self.crossed is None else self.crossed
 
 
 def fit_closed_form(
@@ -207,8 +215,14 @@ def fit_closed_form(
     found = _calibrated(solved, some, np.arange(len(some.row)), lesson.prior, generator)
     # The fit has not seen the other rows: what it says of them is honest.
     honest = found.machine(rows.X)[rows.row]
-    honest[np.isin(rows.row, chosen)] = found.honest
-    return replace(found, honest=honest[pair])
+    seen = np.isin(rows.row, chosen)
+    honest[seen] = found.honest
+    crossed = None
+    if found.crossed is not None:
+        crossed = found.readout.predict_proba(honest)
+        crossed[seen] = found.crossed
+        crossed = crossed[pair]
+    return replace(found, honest=honest[pair], crossed=crossed)
 
 
 def fit_sampled(
@@ -259,13 +273,23 @@ def _calibrated(
     if len(which) > CALIBRATED:
         chosen = generator.choice(len(which), CALIBRATED, replace=False)
         which, fold = which[chosen], fold[chosen]
-    points = rows.points
-    readout = matrix_readout(
-        embeddings[which, fold] @ points.T, rows.label[which], shares[which, fold], points, prior
-    )
+    points, labels, weights = rows.points, rows.label[which], shares[which, fold]
+    scores = embeddings[which, fold] @ points.T
+    readout = matrix_readout(scores, labels, weights, points, prior)
     mean = np.einsum("pf,pfq->pq", shares, embeddings)
     mean /= np.maximum(shares.sum(axis=1), np.finfo(np.float64).tiny)[:, None]
-    return ClosedForm(machine, readout, recipe, mean[pair], criterion)
+    n, C = len(mean), len(points)
+    crossed = None
+    if FEWEST_CROSSED <= n < ROWS_A_NUMBER * C * (C + 1):
+        part = np.empty(n, dtype=np.intp)
+        part[np.argsort(rows.label, kind="stable")] = np.arange(n) % N_FOLDS
+        crossed = np.empty((n, C))
+        for k in range(N_FOLDS):
+            rest, here = part[which] != k, part == k
+            other = matrix_readout(scores[rest], labels[rest], weights[rest], points, prior)
+            crossed[here] = other.predict_proba(mean[here])
+        crossed = crossed[pair]
+    return ClosedForm(machine, readout, recipe, mean[pair], criterion, crossed)
 
 
 class LogLoss:

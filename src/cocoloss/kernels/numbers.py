@@ -60,6 +60,7 @@ SEARCH = Search(
 GLANCE = replace(SEARCH, rounds=1, close=(1.0, 0.0))
 GLANCED = 600  # rows for that
 SKEWED = 1.0  # skewness from which on a power is tried
+CONSTANT = 1e-12  # deviation of numbers that are all the same but for rounding, of the largest
 UNIT = 0.1  # quantile of the distances from the end without a tail, which is as good as zero there
 WORTH_A_POWER = 0.5  # nats of a row
 LEVELS = (np.arange(20) + 0.5) / 20  # of residuals, over which numbers are expected
@@ -314,8 +315,8 @@ def _glance(
 
 def _power_of(y: NDArray[np.float64]) -> tuple[float, float, float]:
     """Return origin, unit and power that make skewed numbers even; those that leave others."""
-    spread = float(np.std(y))
-    tail = float(skew(y)) if spread > 0 else 0.0
+    varies = float(np.std(y)) > CONSTANT * float(np.abs(y).max())
+    tail = float(skew(y)) if varies else 0.0
     if not abs(tail) > SKEWED:
         return 0.0, 1.0, 1.0
     origin, sign = (float(y.min()), 1.0) if tail > 0 else (float(y.max()), -1.0)
@@ -334,7 +335,8 @@ def _standardised(
     raised = Response(origin, unit, power, np.zeros(t), np.ones(t), np.zeros((2, t))).points(y)
     center = np.average(raised, axis=0, weights=mass)
     scale = np.sqrt(np.average(np.square(raised - center), axis=0, weights=mass))
-    scale[~(scale > 1e-12 * np.abs(raised).max(axis=0))] = 1.0  # a constant
+    least = np.maximum(CONSTANT * np.abs(raised).max(axis=0), np.finfo(np.float64).tiny)
+    scale = np.maximum(scale, least)  # of a constant, which networks miss by some of it
     low, high = y.min(axis=0), y.max(axis=0)
     ends = np.stack([low - (high - low), high + (high - low)])  # twice as far as any number was
     return Response(origin, unit, power, center, scale, ends)
@@ -378,6 +380,7 @@ def _spread(
     floor = LEAST_RESIDUAL * np.median(np.abs(missed[known]), axis=0) + 1e-9
     sizes = np.log(np.maximum(np.abs(missed), floor))
     center = np.average(sizes[known], axis=0, weights=rows.mass[known])
+    sizes[~known] = center
     chosen = rows.spread(MOST_SIZED, generator)
     sample = replace(rows, targets=sizes - center).of(chosen)
     _, targets, weights = sample.problem()
