@@ -13,6 +13,7 @@ from cocoloss.exceptions import CoCoError, GeometryError
 
 SHOWN = 8  # names in a list before "and so many more"
 RandomState = int | np.random.Generator | np.random.RandomState | None
+MOST_WRITTEN = 1e16  # from which on digits before the point are more than a number has
 PRIORS_TOLERANCE = 1e-6  # room for priors that were summed in float32
 
 
@@ -226,10 +227,10 @@ def amount(value: float) -> str:
 
     Examples
     --------
-    >>> amount(1234567.8), amount(0.123456)
-    ('1,234,568', '0.1235')
+    >>> amount(1234567.8), amount(0.123456), amount(1e30)
+    ('1,234,568', '0.1235', '1e+30')
     """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < MOST_WRITTEN else f"{value:.4g}"
 
 
 def listed(names: Iterable[object], *, quoted: bool = True, separator: str = ", ") -> str:

@@ -266,12 +266,13 @@ def test_a_file_that_cannot_be_is_refused(diabetes, tmp_path, change):
         (Y.where(Y < 300), "NaN.*14 of 442 rows"),
         (Y.astype("Float64").where(Y < 300), "NaN.*14 of 442 rows"),
         (np.r_[np.inf, Y[1:]], "infinity: row 0"),
+        (1e200 * Y, "y holds 3.46e[+]202, whose square is no float; divide y by a constant"),
         (Y[:5], "442 rows, but y has 5"),
         (np.zeros((442, 2, 2)), "shape"),
         (pd.Series(pd.date_range("2020", periods=442)), "datetime64"),
         (None, "requires y"),
     ],
-    ids=["text", "gaps", "pandas gaps", "infinite", "short", "cube", "dates", "none"],
+    ids=["text", "gaps", "pandas gaps", "infinite", "large", "short", "cube", "dates", "none"],
 )
 def test_a_target_that_is_no_number_is_refused(y, message):
     with pytest.raises(CoCoError, match=message):

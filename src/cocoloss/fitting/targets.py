@@ -30,6 +30,7 @@ from cocoloss.columns.frames import is_polars, read_table
 from cocoloss.exceptions import CoCoError
 from cocoloss.heads.base import as_prior
 
+LARGEST_NUMBER = 1e150  # of a target: its square is summed over rows
 # What pandas finds among objects -> how they are held.
 DTYPES: dict[str, Any] = {
     "string": object,
@@ -189,6 +190,9 @@ def read_numbers(
             f"y contains NaN or infinity: row {first} has {numbers[first].tolist()}, and "
             f"{int(bad.sum())} of {len(bad)} rows have no finite number; drop these rows"
         )
+    largest = float(np.abs(numbers).max(initial=0.0))
+    if largest > LARGEST_NUMBER:
+        raise CoCoError(f"y holds {largest:g}, whose square is no float; divide y by a constant")
     return numbers, weights
 
 
