@@ -1,7 +1,7 @@
 """Checks, random numbers and words of messages that several stages share; no torch here."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -13,6 +13,7 @@ from cocoloss.exceptions import CoCoError, GeometryError
 
 SHOWN = 8  # names in a list before "and so many more"
 RandomState = int | np.random.Generator | np.random.RandomState | None
+MOST_WRITTEN = 1e16  # from which on digits before the point are more than a number has
 PRIORS_TOLERANCE = 1e-6  # room for priors that were summed in float32
 
 
@@ -104,9 +105,12 @@ def as_float_array(values: Any, name: str) -> NDArray[np.float64]:
 
 
 def check_priors(
-    priors: ArrayLike, n_classes: int | None = None, name: str = "priors"
+    priors: ArrayLike,
+    n_classes: int | None = None,
+    name: str = "priors",
+    classes: Sequence[Any] | None = None,
 ) -> NDArray[np.float64]:
-    """Return class priors: positive, one per class, summing to one."""
+    """Return class priors: positive, one per class, summing to one; messages name ``classes``."""
     priors = as_float_array(priors, name)
     if priors.ndim != 1 or priors.size < 2:
         raise CoCoError(
@@ -117,10 +121,10 @@ def check_priors(
         raise CoCoError(f"{name} has {priors.size} values for {n_classes} classes; give one each")
     if not np.all(priors > 0):  # also catches NaN
         bad = int(np.argmin(np.nan_to_num(priors, nan=-np.inf)))
-        raise CoCoError(
-            f"{name} must be positive, but class {bad} has {priors[bad]}; "
-            f"leave out classes that the training data lacks"
-        )
+        whose, remedy = f"class {bad}", "leave out classes that the training data lacks"
+        if classes is not None:
+            whose, remedy = f"{classes[bad]!r}", "give a class that never occurs a small one"
+        raise CoCoError(f"{name} must be positive, but {whose} has {priors[bad]}; {remedy}")
     total = float(priors.sum())
     if abs(total - 1) > PRIORS_TOLERANCE:
         raise CoCoError(
@@ -223,10 +227,10 @@ def amount(value: float) -> str:
 
     Examples
     --------
-    >>> amount(1234567.8), amount(0.123456)
-    ('1,234,568', '0.1235')
+    >>> amount(1234567.8), amount(0.123456), amount(1e30)
+    ('1,234,568', '0.1235', '1e+30')
     """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < MOST_WRITTEN else f"{value:.4g}"
 
 
 def listed(names: Iterable[object], *, quoted: bool = True, separator: str = ", ") -> str:

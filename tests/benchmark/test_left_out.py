@@ -102,7 +102,7 @@ def test_a_table_that_is_named_or_the_only_one_must_be_usable():
     for name in ("good.csv", "other.csv"):
         Path("tables", name).unlink()
     said = refusal(*RUN)
-    assert "none of the 3 tables of folder:tables can be used; aimless: aimless has no" in said
+    assert "none of 3 tables of folder:tables can be used; aimless: aimless has no" in said
     assert not Path("mine.sqlite").exists()
 
 

@@ -301,7 +301,9 @@ def test_two_benchmarks_in_one_table_are_told_apart(long, found, refusal):
     assert "2 benchmarks" in known["said"]
 
 
-@pytest.mark.parametrize("name", ["rmse", "MAE", "log_loss", "fit_seconds", "test rmse"])
+@pytest.mark.parametrize(
+    "name", ["rmse", "MAE", "log_loss", "fit_seconds", "training_duration", "test rmse"]
+)
 def test_errors_are_better_if_they_are_less(run, long, name):
     errors = long.assign(score=1 - long["score"]).rename(columns={"score": name})
     done = run(errors, "--score", name, "--json")

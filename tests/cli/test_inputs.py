@@ -92,6 +92,14 @@ def test_a_title_above_the_header_of_a_csv_is_passed_over(messy, tmp_path, run):
     assert f"line {len(frame) + 5}: 2 cells" in line  # lines are those of the file
 
 
+def test_a_long_line_above_the_header_is_cut_in_the_note(messy, tmp_path, run):
+    path, _ = messy
+    (tmp_path / "ruled.csv").write_text("%" * 20_000 + "\n" + path.read_text())
+    said = run("describe", tmp_path / "ruled.csv", "--target", "kind", "--json").stderr
+    [line] = [line for line in said.splitlines() if "above the header" in line]
+    assert len(line) < 200
+
+
 def test_describe_reads_as_fit_does(messy, tmp_path, run):
     path, _ = messy
     out = run("describe", path, "--target", "kind", "--json")

@@ -54,6 +54,15 @@ def test_a_wide_matrix_is_learnt_in_any_format(make):
     assert classifier.score(X[60:], y[60:]) > 0.7
 
 
+def test_what_explains_a_wide_matrix_is_not_named_like_its_columns():
+    X, y = labelled(d=2 * MOST_DENSE)
+    classifier = CoCoClassifier(random_state=0).fit(X, y)
+    names = classifier.preprocessor_.get_feature_names_out().tolist()
+    assert names[0] == "svd0"
+    assert list(classifier.explain(X[:2]).contributions) == names
+    assert len(classifier.feature_importances_) == len(names)
+
+
 def test_the_numbers_are_those_of_a_singular_value_decomposition():
     X, _ = labelled(n=40, d=600)
     dense = X.toarray()

@@ -109,7 +109,7 @@ def test_priors_have_several_forms():
         ({"ant": 1.0}, r"priors names the classes \['ant'\], but the model has"),
         ([0.5, 0.5], "priors has 2 values for 3 classes"),
         ([1, 2, 3], "priors must sum to one"),
-        ([0, 0.5, 0.5], "priors must be positive"),
+        ([0, 0.5, 0.5], "priors must be positive, but 'ant' has 0.0"),
     ]:
         with pytest.raises(CoCoError, match=said):
             read_priors(form, ANIMALS, shares)
@@ -122,6 +122,9 @@ def test_a_threshold_is_about_the_positive_class():
     assert decider.decide(proba, threshold=0.75, positive="well").tolist() == [1, 0, 0]
     chosen = Threshold(0.3, "sick")
     assert decider.decide(proba, threshold=chosen).tolist() == [1, 0, 0]
+    assert decider.decide(proba, threshold=chosen, positive="sick").tolist() == [1, 0, 0]
+    with pytest.raises(CoCoError, match="was chosen for 'sick', not for 'well'"):
+        decider.decide(proba, threshold=chosen, positive="well")
     assert decider.decide(proba, threshold=0, positive="sick").tolist() == [0, 0, 0]
 
 

@@ -1,6 +1,7 @@
 """Sizes of differences, a control, and the paragraph: against loops and other packages."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scikit_posthocs
 from autorank._util import _cliffs_delta
@@ -152,3 +153,14 @@ def test_the_paragraph_says_what_the_tables_say():
     without = prose(compare(TABLE, alpha=0.1), measure="AUC")
     assert f"The model of the best average rank, {comparison.models[0]}," in without
     assert "Tests:" not in without
+
+
+def test_prose_counts_what_is_missing():
+    frame = pd.DataFrame(TABLE)
+    for n, left_out, filled in [
+        (1, "1 further dataset was left out", "1 missing result counts as the worst"),
+        (2, "2 further datasets were left out", "2 missing results count as the worst"),
+    ]:
+        gaps = frame.mask((frame.index.to_numpy()[:, None] < n) & (frame.columns == "good"))
+        assert left_out in prose(compare(gaps, missing="drop_datasets"))
+        assert filled in prose(compare(gaps, missing="worst"))

@@ -108,6 +108,10 @@ def test_titles_and_blank_rows_above_the_header_are_passed_over(saved):
         frame = read_table(saved({"Data": rows}))
     assert list(frame) == ["name", "size", "kind"]
     assert len(frame) == 4
+    rows[0] = ["Sales " * 999]
+    with pytest.warns(UserWarning, match="passed over 2 rows") as caught:
+        read_table(saved({"Data": rows}))
+    assert len(str(caught[0].message)) < 200
 
 
 def test_blank_rows_below_are_no_rows(saved):

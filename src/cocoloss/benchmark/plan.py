@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from cocoloss._checks import counted
 from cocoloss.benchmark.spec import GIVEN, Spec, what_there_is
 from cocoloss.benchmark.store import Count, Store, labels_of, now, tables_left_out
 from cocoloss.benchmark.tasks import (
@@ -74,7 +75,7 @@ class Tables:
         if not self._infos:
             first, why = next(iter(self.left_out.items()))
             raise CoCoError(
-                f"none of the {len(names)} tables of {self.spec.data.source} can be used; "
+                f"none of {counted(len(names), 'table')} of {self.spec.data.source} can be used; "
                 f"{first}: {why}"
             )
         return [self._infos[name] for name in names if name in self._infos]

@@ -25,7 +25,7 @@ NAMES = {  # what columns are called, in small letters
 }
 # Words of the names of scores of which less is better, unless the user says otherwise.
 ERRORS = {"rmse", "mae", "mse", "mape", "error", "loss", "logloss", "brier", "dispersity"}
-ERRORS |= {"seconds", "time", "rank"}
+ERRORS |= {"seconds", "time", "duration", "rank"}
 ROW_NUMBERS = {  # what columns are called that number rows; column_1 has no name in its file
     *("", "column_1", "unnamed: 0", "#", "no", "no.", "nr", "nr.", "number", "row", "id", "index"),
     *("idx", "did", "tid", "data_id", "dataset_id", "task_id", "openml_id"),

@@ -140,10 +140,12 @@ def note_rows_without_target(
     n_rows: int, target: str, missing: Sequence[str] | None, task: str | None
 ) -> None:
     """Say which rows are left out, and what made their target a gap."""
+    from cocoloss._checks import counted  # noqa: PLC0415 - heavy
+
     words = [word for word in missing or () if word]
     gaps = f"empty, or as --missing says {listed(words)}" if words else "empty"
     gaps += ", or no number" if task == "numbers" else ""
-    note(f"left out {n_rows:,} rows whose {target} is not known: {gaps}")
+    note(f"left out {counted(n_rows, 'row')} whose {target} is not known: {gaps}")
 
 
 def note_classes(y: "pd.Series[Any]", target: str) -> None:

@@ -219,6 +219,7 @@ def _write_rows(
     """Read, predict and write chunk by chunk, so that a table need not fit into memory."""
     import pandas as pd  # noqa: PLC0415 - heavy
 
+    from cocoloss._checks import counted  # noqa: PLC0415
     from cocoloss.columns.drift import Drift  # noqa: PLC0415
     from cocoloss.columns.encoder import Coverage  # noqa: PLC0415
     from cocoloss.tables import open_table, write_table  # noqa: PLC0415
@@ -250,7 +251,7 @@ def _write_rows(
                 click.echo(frame.to_csv(index=False, header=i == 0), nl=False)
         else:
             n_rows = write_table(frames(), job.out)
-            click.echo(f"wrote {job.out} ({n_rows:,} rows)", err=True)
+            click.echo(f"wrote {job.out} ({counted(n_rows, 'row')})", err=True)
     if coverage.unknown:
         shown = [f"{name} (such as {value!r})" for name, value in coverage.unknown.items()]
         note(f"no row has a category that training had: {listed(shown)}")

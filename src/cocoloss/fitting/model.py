@@ -354,8 +354,11 @@ class EmbeddingModel:
     def origins(self) -> list[str]:
         """The column of the table that each input comes from, (d,).
 
-        A transformer of the user's own does not tell: inputs are their own.
+        Those of a wide sparse matrix come from all of its columns, and a transformer of the user's
+        own does not tell: inputs are their own.
         """
+        if isinstance(self.encoder, SparseEncoder):
+            return list(self.encoder.feature_names_out())
         made = [f"x{j}" for j in range(self.n_inputs)]
         return list(getattr(self.encoder, "origins", made))
 

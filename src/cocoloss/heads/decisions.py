@@ -91,8 +91,12 @@ class Decider:
         if threshold is None:
             return np.asarray(proba.argmax(axis=1))
         if isinstance(threshold, Threshold):
-            positive = threshold.positive if positive is None else positive
-            threshold = threshold.value
+            if positive not in (None, threshold.positive):
+                raise CoCoError(
+                    f"the threshold was chosen for {threshold.positive!r}, not for "
+                    f"{positive!r:.80}; leave positive out, or choose another one"
+                )
+            positive, threshold = threshold.positive, threshold.value
         elif not _is_number(threshold) or not 0 <= threshold <= 1:
             raise CoCoError(f"threshold must be a probability, from 0 to 1, not {threshold!r:.80}")
         place = positive_position(positive, self.classes)
@@ -118,7 +122,7 @@ def read_priors(
         if set(given) != set(named):
             raise CoCoError(f"priors names the classes {list(given)}, but the model has {named}")
         priors = [given[name] for name in named]
-    return check_priors(priors, len(classes))
+    return check_priors(priors, len(classes), classes=classes.tolist())
 
 
 def cost_matrix(costs: Any, classes: NDArray[Any]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.special import ndtr, stdtrit
 from scipy.stats import rankdata
 
-from cocoloss._checks import RandomState, as_generator, check_share, did_you_mean, listed
+from cocoloss._checks import RandomState, as_generator, check_share, counted, did_you_mean, listed
 from cocoloss.exceptions import CoCoError
 from cocoloss.stats.comparison import Comparison
 from cocoloss.stats.pairwise import check_enough, holm, signed_rank_tests, spread
@@ -299,11 +299,16 @@ def prose(
     )
     said = [opening]
     if comparison.dropped:
+        n = len(comparison.dropped)
         said.append(
-            f"{len(comparison.dropped)} further datasets were left out because a result is missing."
+            f"{counted(n, 'further dataset')} {'was' if n == 1 else 'were'} left out because a "
+            f"result is missing."
         )
     if comparison.filled:
-        said.append(f"{len(comparison.filled)} missing results count as the worst.")
+        n = len(comparison.filled)
+        said.append(
+            f"{counted(n, 'missing result')} {'counts' if n == 1 else 'count'} as the worst."
+        )
     friedman = comparison.friedman
     found = "rejects" if friedman.f_p_value < comparison.alpha else "does not reject"
     df = ", ".join(f"{each:g}" for each in friedman.f_df)

@@ -298,7 +298,7 @@ def find_dialect(
     if titles:
         warnings.warn(
             f"{Path(str(path)).name}: passed over {counted(n_titles, 'row')} above the header, "
-            f"{titles[0].cells[0].strip()!r}; the names are in line {rows[0].line}",
+            f"{titles[0].cells[0].strip()!r:.80}; the names are in line {rows[0].line}",
             stacklevel=4,
         )
     first = enumerate(rows[0].cells, start=1)

@@ -104,7 +104,7 @@ def _read_sheet(
         top += n_title_rows(rows[top : top + LOOKED_AT], _is_filled)
     if top:
         first = next((str(c) for row in rows[:top] for c in row if c is not None), "")
-        what = f", {first!r}" if first else ", which are empty"
+        what = f", {first!r:.80}" if first else ", which are empty"
         warnings.warn(
             f"{path.name}: passed over {counted(top, 'row')} above the header{what}; the names are "
             f"in row {top + 1}",
