@@ -320,7 +320,7 @@ def test_a_file_that_cannot_be_is_refused(diabetes, tmp_path, change):
         (1e200 * Y, "as large as 3.46e\\+202, whose squares floats do not hold"),
         (1e-200 * Y, "as large as 3.46e-198"),
     ],
-    ids=["text", "gaps", "pandas-gaps", "infinite", "short", "cube", "dates", "none", "large", "small"],
+    ids=["text", "gaps", "NA", "infinite", "short", "cube", "dates", "none", "large", "small"],
 )
 def test_a_target_that_is_no_number_is_refused(y, message):
     with pytest.raises(CoCoError, match=message):
