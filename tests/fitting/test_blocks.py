@@ -525,7 +525,7 @@ REFUSED = {
         "y must be the name of the target column",
     ),
     "no files": ("no/such/*.parquet", "y", {}, "no file is called like"),
-    "no file": ("no/such.parquet", "y", {}, "cannot read no/such.parquet as Parquet"),
+    "no file": ("no/such.parquet", "y", {}, "there is no file no/such.parquet"),
     "landmarks": ([TABLE], "y", {"landmarks": "median"}, "landmarks must be one of 'rows'"),
 }
 

@@ -55,7 +55,7 @@ job_options = options.packed(
             "--keep",
             multiple=True,
             metavar="COLUMN",
-            help="Copy a column of the table, such as its id.",
+            help="Copy a column of the table, such as its id; repeatable.",
         ),
     ],
 )

@@ -171,6 +171,7 @@ def open_dataset(paths: str | os.PathLike[str] | Sequence[Any]) -> Any:
         )
     except (pa.ArrowException, OSError, ValueError) as error:
         what = found[0] if len(found) == 1 else f"{found[0]} and {len(found) - 1} more"
+        require(not isinstance(error, FileNotFoundError), f"there is no file {what}")
         raise CoCoError(f"cannot read {what} as Parquet: {_reason(error)}") from error
 
 
