@@ -137,7 +137,7 @@ def test_networks_learn_numbers(run, file, tmp_path, solver):
         (["--model", "ce"], "--model ce is for classes, not for numbers"),
         (["--tune", 2], "--tune is for networks"),
         (["--levels", "a,b"], "--levels is for levels, and --task is numbers"),
-        (["--task", "classes"], "leave out --task to predict it as a number"),
+        (["--task", "classes"], "a quantity, whose task is numbers, not like classes"),
     ],
 )
 def test_options_of_classes_are_refused_for_numbers(run, file, tmp_path, options, words):

@@ -449,11 +449,9 @@ def _check_classes(y: Any, target: str) -> None:
             f"learnt from two rows or more"
         )
     if n_classes == len(y):
-        is_number = types.is_numeric_dtype(plain_numbers(y).dtype)
         raise CoCoError(
-            f"column {target!r} has a different value in each of its {len(y)} rows; "
-            f"it looks like an identifier or a quantity, not like classes"
-            + ("; leave out --task to predict it as a number" if is_number else "")
+            f"column {target!r} has a different value in each of its {len(y)} rows; it looks like "
+            f"an identifier, or like a quantity, whose task is numbers, not like classes"
         )
     is_number = types.is_numeric_dtype(y.dtype) and not types.is_bool_dtype(y.dtype)
     mostly_different = n_classes > len(y) / 2
