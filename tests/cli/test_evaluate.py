@@ -254,7 +254,7 @@ def test_threads_are_as_before_when_the_command_has_ended(run, two_classes):
         return pools, variables, torch.get_num_threads()
 
     before = numbers()
-    run("evaluate", two_classes, "--target", "state", "--model", "ksvm", "--threads", 1)
+    run("evaluate", two_classes, "--target", "state", "--model", "ksvm", "--threads", 2)
     assert numbers() == before
 
 
