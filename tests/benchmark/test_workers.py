@@ -165,8 +165,7 @@ def by_hand(tmp_path):
 def cluster(tmp_path_factory):
     """A scheduler and two workers, of which a nanny starts a new one where one is ended."""
     processes = Processes(tmp_path_factory.mktemp("cluster"))
-    processes.start_worker()
-    processes.start_worker()
+    processes.start_workers(2)
     yield processes
     processes.stop()
 
@@ -186,7 +185,7 @@ def test_a_cluster_started_by_hand_gives_the_same_numbers(cluster, store, tmp_pa
 
 
 def test_a_scheduler_that_goes_ends_the_run_with_one_line(by_hand, store, tmp_path):
-    by_hand.start_worker()
+    by_hand.start_workers()
     spec = fake_spec("good", "stops-scheduler", folder=tmp_path, trials=50, sleep=0.05)
     pool = DaskPool(spec, "test", scheduler=by_hand.address)
 
@@ -254,7 +253,7 @@ def test_a_worker_of_several_threads_runs_one_task_at_a_time_if_it_comes_later_a
 ):
     spec = fake_spec("alone", "alone-too", folder=tmp_path, trials=4)
     pool = DaskPool(spec, "test", scheduler=by_hand.address)
-    by_hand.start_worker(threads=3)
+    by_hand.start_workers(threads=3)
     pool._client.wait_for_workers(1)  # noqa: SLF001
     assert run_on(pool, spec, store).units == {"ok": 4}
     told = r"has 3 threads, .* `dask worker tcp://\S+ --nthreads 1 --nworkers auto`"
