@@ -11,14 +11,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from bench_helpers import (
-    FakeTables,
-    NotedTable,
-    NotedTables,
-    fake_spec,
-    numbers,
-    run_fake,
-)
+from bench_helpers import fake_spec, numbers, run_fake
+from fake_tables import FakeTables, NotedTable, NotedTables
 
 from cluster import Processes
 from cocoloss.benchmark import workers
