@@ -358,7 +358,7 @@ assert os.waitpid(start(whole), 0)[1] == 0
 moments, kills = random.Random(0), 0
 while True:
     driver, ended, status = start(killed), 0, 0
-    while not ended and n_results() < 3 + 7 * kills:
+    while not ended and n_results() < 2 + 2 * kills:
         time.sleep(0.005)
         ended, status = os.waitpid(driver, os.WNOHANG)
     if not ended:
