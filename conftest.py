@@ -8,6 +8,10 @@ import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
+# Tests work on tiny arrays, and several run at once: a second thread only costs. Read when numpy,
+# scipy and torch are loaded, here and in the processes that tests start.
+os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
+
 
 def _enter_an_empty_folder(namespace: dict[str, Any]) -> None:
     """Let a page write files where nobody minds."""

@@ -40,7 +40,7 @@ def new_page(chromium, path, *, width=1280, height=900, color_scheme="light", **
         viewport={"width": width, "height": height}, color_scheme=color_scheme, **options
     )
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(60_000)
     page.errors, page.requests = [], []
     page.on("pageerror", lambda error: page.errors.append(str(error)))
     page.on("console", lambda m: page.errors.append(m.text) if m.type != "log" else None)

@@ -36,9 +36,10 @@ class Processes:
                 )
             )
 
-    def start_worker(self, threads=1):
+    def start_workers(self, n=1, threads=1):
         here = ["--local-directory", str(self.folder), "--no-dashboard", "--host", "127.0.0.1"]
-        self.start("worker", self.address, "--nthreads", str(threads), *here)
+        how_many = ["--nworkers", str(n), "--nthreads", str(threads)]
+        self.start("worker", self.address, *how_many, *here)
 
     def stop(self):
         for process in self.all:
@@ -48,14 +49,43 @@ class Processes:
             process.wait()
 
 
+# As torchrun does it, but what takes seconds to import is imported once, before the ranks part.
+RANKS = """
+import os, runpy, signal, sys, traceback
+import cocoloss.losses, cocoloss.metrics
+from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
+
+n_ranks, sys.argv = sys.argv[1], sys.argv[2:]
+store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "WORLD_SIZE": n_ranks}
+os.environ.update(where, TORCHELASTIC_USE_AGENT_STORE="True")
+ranks = set()
+for rank in map(str, range(int(n_ranks))):
+    ranks.add(os.fork())
+    if 0 in ranks:
+        os.environ.update(RANK=rank, LOCAL_RANK=rank)
+        try:
+            runpy.run_path(sys.argv[0], run_name="__main__")
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        sys.stdout.flush()
+        os._exit(0)
+while ranks:
+    ended, status = os.wait()
+    ranks.remove(ended)
+    if status:
+        for rank in ranks:
+            os.kill(rank, signal.SIGKILL)
+        sys.exit(1)
+"""
+
+
 def run_on_ranks(worker, n_ranks, *arguments):
     """Run a script on so many ranks of torch.distributed; return what they printed."""
     result = subprocess.run(
-        [
-            *(sys.executable, "-m", "torch.distributed.run"),
-            *("--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", str(n_ranks)),
-            *(str(worker), *arguments),
-        ],
+        [sys.executable, "-c", RANKS, str(n_ranks), str(worker), *arguments],
         check=False,
         capture_output=True,
         text=True,

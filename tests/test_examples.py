@@ -148,7 +148,7 @@ def test_the_data_parallel_training_of_the_docs_runs_as_printed(tmp_path):
     ]
     losses = []
     for process in ranks:
-        printed, errors = process.communicate(timeout=120)
+        printed, errors = process.communicate(timeout=300)
         # gloo's own threads abort the exit now and then, after the work is done.
         assert process.returncode in (0, -signal.SIGABRT), errors
         losses += re.findall(r"loss of the global batch ([\d.]+)", printed)

@@ -19,7 +19,7 @@ def test_importing_the_package_does_not_import_torch():
     assert run("import cocoloss, sys; print('torch' in sys.modules)") == "False"
 
 
-@pytest.mark.parametrize("stage", ["exceptions", "geometry", "metrics"])
+@pytest.mark.parametrize("stage", ["exceptions", "geometry", "metrics", "benchmark.runner"])
 def test_stages_without_networks_do_not_import_torch(stage):
     assert run(f"import cocoloss.{stage}, sys; print('torch' in sys.modules)") == "False"
 

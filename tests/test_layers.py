@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -29,6 +30,16 @@ LAYERS = [
 ]
 LEVEL = {stage: level for level, stages in enumerate(LAYERS) for stage in stages}
 MAY_USE_TORCH = {"networks", "losses", "training", "fitting", "estimators", "recording"}
+
+
+@cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
+@cache
+def names_imported_by(path):
+    return list(imported_names(parsed(path)))
 
 
 def stage_of(path):
@@ -61,7 +72,7 @@ def breaches(stage, names):
 def test_no_stages_import_each_other_in_a_circle():
     knows = {stage: set() for stage in LEVEL}
     for path in MODULES:
-        for name in imported_names(ast.parse(path.read_text())):
+        for name in names_imported_by(path):
             root, *rest = name.split(".")
             if root == "cocoloss" and rest and rest[0] in LEVEL and rest[0] != stage_of(path):
                 knows[stage_of(path)].add(rest[0])
@@ -75,7 +86,7 @@ MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p.parent != PACKAGE or p.st
 def test_a_module_knows_only_the_layers_below(path):
     stage = stage_of(path)
     assert stage in LEVEL, f"{stage} has no layer: add it to the table"
-    assert not list(breaches(stage, imported_names(ast.parse(path.read_text()))))
+    assert not list(breaches(stage, names_imported_by(path)))
 
 
 @pytest.mark.parametrize(
@@ -103,12 +114,12 @@ def test_no_function_of_the_benchmark_is_left_unused():
     root = PACKAGE.parent.parent
     folders = (PACKAGE, root / "paper", root / "bench", root / "examples")
     sources = (path for folder in folders for path in folder.rglob("*.py"))
-    used = {name for path in sources for name in used_names(ast.parse(path.read_text()))}
+    used = {name for path in sources for name in used_names(parsed(path))}
     used |= set(re.findall(r"\w+", "".join(p.read_text() for p in (root / "docs").rglob("*.md"))))
     made = {
         node.name
         for path in (PACKAGE / "benchmark").rglob("*.py")
-        for node in ast.parse(path.read_text()).body
+        for node in parsed(path).body
         if isinstance(node, ast.FunctionDef | ast.ClassDef)
     }
     assert made - used == {"dask_setup"}  # which Dask calls

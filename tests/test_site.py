@@ -45,7 +45,7 @@ def site(tmp_path_factory):
         text=True,
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        timeout=180,
+        timeout=600,
     )
     assert result.returncode == 0, result.stderr
     assert "WARNING" not in result.stderr

@@ -9,7 +9,7 @@ from functools import cache
 from threading import Lock, get_ident
 from typing import Any
 
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 # Multiplications of one step from which a second thread is worth its risk. On idle cores it pays
 # from some 3e7 on, by a third; on busy ones the threads wait for each other, and ten folds that
@@ -32,11 +32,26 @@ def use_threads(n: int) -> Any:
     Libraries of numpy and scikit-learn, torch, and what joblib takes for the number of cores.
     """
     os.environ.update(dict.fromkeys(VARIABLES, str(n)))
-    limits = threadpool_limits(n)
+    limits = _libraries().limit(limits=n)
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != n:
         torch.set_num_threads(n)
     return limits
+
+
+_last_look: tuple[frozenset[str], ThreadpoolController] | None = None
+
+
+def _libraries() -> ThreadpoolController:
+    """Look at the loaded libraries; again only if a module came since, as libraries come with them.
+
+    A look takes milliseconds, which the many tasks of a benchmark would each pay.
+    """
+    global _last_look  # noqa: PLW0603 - one for the process, as are libraries
+    modules = frozenset(sys.modules)
+    if _last_look is None or _last_look[0] != modules:
+        _last_look = modules, ThreadpoolController()
+    return _last_look[1]
 
 
 @contextmanager

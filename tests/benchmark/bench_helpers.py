@@ -1,66 +1,17 @@
 """Small benchmarks for the tests of the runner."""
 
-import os
 import threading
 import time
-from dataclasses import dataclass
 
 import pytest
+from fake_tables import FakeTables
 
 from cocoloss.benchmark.export import merge_into
 from cocoloss.benchmark.plan import make_plan
 from cocoloss.benchmark.runner import Progress, Runner
 from cocoloss.benchmark.spec import Spec
 from cocoloss.benchmark.store import Store
-from cocoloss.benchmark.tasks import TableInfo
 from cocoloss.benchmark.workers import HerePool
-
-
-@dataclass(frozen=True)
-class FakeTable:
-    fingerprint: str
-
-
-class FakeTables:
-    def __init__(self, version=""):
-        self.version = version
-        self.loads = []
-
-    def load(self, name):
-        self.loads.append(name)
-        return FakeTable(f"content of {name}{self.version}")
-
-    def infos(self, names):
-        return [TableInfo(n, 100, 5, 3, f"content of {n}{self.version}") for n in names]
-
-
-class NotedTable(FakeTable):
-    """Notes in a folder where it is unpacked; the first so many workers that do so die of it."""
-
-    def __init__(self, fingerprint, folder, deaths=0):
-        super().__init__(fingerprint)
-        self.__dict__.update(folder=folder, deaths=deaths)
-
-    def __reduce__(self):
-        return unpack, (self.fingerprint, self.folder, self.deaths)
-
-
-def unpack(fingerprint, folder, deaths):
-    if len(list(folder.glob("died-*"))) < deaths:
-        (folder / f"died-{os.getpid()}").touch()
-        os._exit(9)
-    with (folder / f"unpacked-{os.getpid()}").open("a") as file:
-        file.write(f"{fingerprint}\n")
-    return NotedTable(fingerprint, folder, deaths)
-
-
-class NotedTables(FakeTables):
-    def __init__(self, folder):
-        super().__init__()
-        self.folder = folder
-
-    def load(self, name):
-        return NotedTable(super().load(name).fingerprint, self.folder)
 
 
 def fake_spec(*models, folder="", trials=3, outer=3, sleep=0, limits=None, **sections):

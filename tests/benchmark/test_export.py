@@ -5,7 +5,8 @@ from functools import partial
 import fake
 import pandas as pd
 import pytest
-from bench_helpers import FakeTables, fake_spec, merge, numbers, run_fake, run_until
+from bench_helpers import fake_spec, merge, numbers, run_fake, run_until
+from fake_tables import FakeTables
 
 from cocoloss.benchmark.analysis import read_findings
 from cocoloss.benchmark.export import TaskFile, export, fold_table, merge_into, whole_table

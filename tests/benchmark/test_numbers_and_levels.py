@@ -90,15 +90,15 @@ def test_levels_are_measured_as_in_loops():
 
 
 @pytest.mark.parametrize(
-    ("kind", "models", "measure"),
+    ("kind", "models", "measure", "workers"),
     [
-        ("regression", ["coco", "ridge"], "relative_rmse"),
-        ("ordinal", ["coco-median", "hgb"], "mae"),
+        ("regression", ["coco", "ridge"], "relative_rmse", 1),
+        ("ordinal", ["coco-median", "hgb"], "mae", 0),
     ],
 )
-def test_a_benchmark_runs_and_its_report_ranks_by_errors(tables, kind, models, measure):
+def test_a_benchmark_runs_and_its_report_ranks_by_errors(tables, kind, models, measure, workers):
     folder = tables(kind, *models)
-    bench("run", "spec.toml", "--workers", 1)
+    bench("run", "spec.toml", "--workers", workers)
     bench("report", f"{kind}.sqlite", "--out", "report")
     scores = pd.read_csv(folder / "report" / f"{kind}-scores.csv")
     assert len(scores) == 2 * 2 * 3

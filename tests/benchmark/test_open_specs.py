@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,15 @@ def text():
 
 text.reads_tables = True
 """
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch):
+    """Let forests have 20 trees, and CatBoost 30."""
+    for module in (models, numbers_and_levels):
+        monkeypatch.setattr(module, "TREES", 20)
+    few = partial(models.catboost_model, iterations=30)
+    monkeypatch.setattr(models, "catboost_model", few)
 
 
 def test_specs_that_use_no_new_key_have_the_hashes_that_stores_know():

@@ -3,11 +3,8 @@
 import itertools
 import json
 import os
-import random
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -334,11 +331,46 @@ def test_a_model_without_probabilities_cannot_be_tuned_by_them():
     assert "ksvm cannot be tuned by 'neg_log_loss', which needs probabilities" in rows[0]["error"]
 
 
-DRIVER = """
-import sys
-from cocoloss.benchmark import load_spec, run_benchmark
+# Drivers that are forked when all is imported; of those of the second store each is killed but one.
+DRIVERS = """
+import os, random, signal, sys, time
+from cocoloss.benchmark import evaluation, load_spec, models, predictions, run_benchmark
+from cocoloss.benchmark.store import Store
+from cocoloss.exceptions import CoCoError
 
-run_benchmark(load_spec(sys.argv[1]), sys.argv[2], workers=0)
+spec, whole, killed = sys.argv[1:]
+
+def start(path):
+    driver = os.fork()
+    if driver:
+        return driver
+    run_benchmark(load_spec(spec), path, workers=0)
+    os._exit(0)
+
+def n_results():
+    try:
+        with Store(killed, create=False) as store:
+            return len(list(store.rows(columns=["key"])))
+    except CoCoError:
+        return 0
+
+assert os.waitpid(start(whole), 0)[1] == 0
+moments, kills = random.Random(0), 0
+while True:
+    driver, ended, status = start(killed), 0, 0
+    while not ended and n_results() < 2 + 2 * kills:
+        time.sleep(0.005)
+        ended, status = os.waitpid(driver, os.WNOHANG)
+    if not ended:
+        time.sleep(moments.uniform(0, 0.03))
+        ended, status = os.waitpid(driver, os.WNOHANG)
+    if ended:
+        sys.exit(os.waitstatus_to_exitcode(status))
+    os.kill(driver, signal.SIGKILL)
+    os.waitpid(driver, 0)
+    kills += 1
+    print("killed", flush=True)
+    sys.stdin.readline()
 """
 
 
@@ -346,32 +378,19 @@ run_benchmark(load_spec(sys.argv[1]), sys.argv[2], workers=0)
 def test_killed_at_any_moment_every_result_has_its_predictions(tmp_path):
     (tmp_path / "kept.toml").write_text(SPEC)
     whole, killed = tmp_path / "whole.sqlite", tmp_path / "killed.sqlite"
-    command = [sys.executable, "-c", DRIVER, str(tmp_path / "kept.toml")]
-    subprocess.run([*command, str(whole)], check=True)
-    moments = random.Random(0)  # noqa: S311 - nothing to protect
+    command = [sys.executable, "-c", DRIVERS, str(tmp_path / "kept.toml"), str(whole), str(killed)]
     kills = 0
-    while True:
-        driver = subprocess.Popen([*command, str(killed)])
-        while driver.poll() is None and n_results(killed) < 3 + 7 * kills:
-            time.sleep(0.005)
-        time.sleep(moments.uniform(0, 0.03))
-        if driver.poll() is not None:
-            break
-        os.kill(driver.pid, signal.SIGKILL)
-        driver.wait()
-        kills += 1
-        check_kept(killed)
-    assert driver.returncode == 0
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as drivers:
+        while drivers.stdout.readline() == "killed\n":
+            kills += 1
+            check_kept(killed)
+            drivers.stdin.write("\n")
+            drivers.stdin.flush()
+    assert drivers.returncode == 0
     assert kills >= 2
     assert check_kept(killed) == check_kept(whole)
-
-
-def n_results(path):
-    try:
-        with Store(path, create=False) as store:
-            return len(list(store.rows(columns=["key"])))
-    except CoCoError:
-        return 0
 
 
 def check_kept(path):

@@ -8,7 +8,8 @@ from pathlib import Path
 import fake
 import pytest
 import sqlalchemy as sa
-from bench_helpers import FakeTables, at_once, fake_spec, numbers, run_fake, run_until
+from bench_helpers import at_once, fake_spec, numbers, run_fake, run_until
+from fake_tables import FakeTables
 
 from cocoloss.benchmark import plan, runner, workers
 from cocoloss.benchmark.plan import Tables, failures_of, make_plan, remainder

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from bench_helpers import FakeTables, at_once, fake_spec, merge, numbers, run_fake
+from bench_helpers import at_once, fake_spec, merge, numbers, run_fake
+from fake_tables import FakeTables
 
 from cocoloss.benchmark.export import export, fold_table
 from cocoloss.benchmark.plan import status_of

@@ -5,7 +5,8 @@ from pathlib import Path
 import fake
 import numpy as np
 import pytest
-from bench_helpers import FakeTables, fake_spec
+from bench_helpers import fake_spec
+from fake_tables import FakeTables
 from hypothesis import given
 from hypothesis import strategies as st
 

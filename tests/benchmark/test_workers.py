@@ -11,15 +11,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from bench_helpers import (
-    FakeTables,
-    NotedTable,
-    NotedTables,
-    fake_spec,
-    numbers,
-    run_fake,
-)
+from bench_helpers import fake_spec, numbers, run_fake
 from distributed import Client
+from fake_tables import FakeTables, NotedTable, NotedTables
 
 from cluster import Processes
 from cocoloss.benchmark import workers
@@ -177,8 +171,7 @@ def by_hand(tmp_path):
 def cluster(tmp_path_factory):
     """A scheduler and two workers, of which a nanny starts a new one where one is ended."""
     processes = Processes(tmp_path_factory.mktemp("cluster"))
-    processes.start_worker()
-    processes.start_worker()
+    processes.start_workers(2)
     yield processes
     processes.stop()
 
@@ -198,7 +191,7 @@ def test_a_cluster_started_by_hand_gives_the_same_numbers(cluster, store, tmp_pa
 
 
 def test_a_scheduler_that_goes_ends_the_run_with_one_line(by_hand, store, tmp_path):
-    by_hand.start_worker()
+    by_hand.start_workers()
     spec = fake_spec("good", "stops-scheduler", folder=tmp_path, trials=50, sleep=0.05)
     pool = DaskPool(spec, "test", scheduler=by_hand.address)
 
@@ -266,7 +259,7 @@ def test_a_worker_of_several_threads_runs_one_task_at_a_time_if_it_comes_later_a
 ):
     spec = fake_spec("alone", "alone-too", folder=tmp_path, trials=4)
     pool = DaskPool(spec, "test", scheduler=by_hand.address)
-    by_hand.start_worker(threads=3)
+    by_hand.start_workers(threads=3)
     pool._client.wait_for_workers(1)  # noqa: SLF001
     assert run_on(pool, spec, store).units == {"ok": 4}
     told = r"has 3 threads, .* `dask worker tcp://\S+ --nthreads 1 --nworkers auto`"

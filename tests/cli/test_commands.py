@@ -206,7 +206,8 @@ def small_forest(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_forest")
-def test_demo_compares_six_models_on_three_data_sets(run, tmp_path):
+def test_demo_compares_six_models_on_three_data_sets(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("cocoloss.benchmark.models.TREES", 20)
     out = tmp_path / "pages"
     output = run("demo", "--out", out, "--folds", 2, "--epochs", 2, "--threads", 1).stdout
     assert "breast cancer: 569 rows" in output

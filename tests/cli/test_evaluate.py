@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -138,9 +137,8 @@ def test_a_signal_in_the_middle_leaves_the_table(two_classes, sent, code):
         text=True,
     ) as process:
         assert "now\n" in iter(process.stderr.readline, "")  # a forecast may come before
-        time.sleep(0.2)
         process.send_signal(sent)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         assert process.returncode == code, err
     assert "kernel SVM" in out
     assert "cross-entropy" in out
@@ -224,24 +222,26 @@ def look(*args):
     return fitted
 evaluation.fit_folds = look
 from cocoloss.cli import main
-main(sys.argv[1:])
+for n in ("3", "1"):  # first of libraries that are not loaded yet
+    try:
+        main([*sys.argv[1:], "--threads", n])
+    except SystemExit as end:
+        assert not end.code
 """
 
 
-@pytest.mark.parametrize("n", [1, 3])
-def test_threads_are_bounded_in_every_library(two_classes, n):
+def test_threads_are_bounded_in_every_library(two_classes):
     asked = ["evaluate", str(two_classes), "--target", "state", "--model", "ce", "--epochs", "1"]
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     done = subprocess.run(
-        [sys.executable, "-c", LOOK, *asked, "--folds", "2", "--threads", str(n)],
+        [sys.executable, "-c", LOOK, *asked, "--folds", "2"],
         capture_output=True,
         text=True,
         check=True,
         env=environment,
     )
     found = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
-    assert len(found) == 2
-    for info in found:
+    for n, info in zip((3, 3, 1, 1), found, strict=True):  # two folds each
         assert set(info["pools"]) <= {1, n}  # one where libraries know no more cores
         assert info["torch"] == n
         assert info["joblib"] <= n
@@ -254,7 +254,7 @@ def test_threads_are_as_before_when_the_command_has_ended(run, two_classes):
         return pools, variables, torch.get_num_threads()
 
     before = numbers()
-    run("evaluate", two_classes, "--target", "state", "--model", "ksvm", "--threads", 1)
+    run("evaluate", two_classes, "--target", "state", "--model", "ksvm", "--threads", 2)
     assert numbers() == before
 
 

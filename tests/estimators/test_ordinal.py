@@ -34,7 +34,10 @@ def ordinal(**arguments):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
-    [CoCoOrdinalClassifier(solver="kernel"), CoCoOrdinalClassifier(max_iter=15, n_members=2)],
+    [
+        CoCoOrdinalClassifier(solver="kernel"),
+        CoCoOrdinalClassifier((32,), max_iter=15, n_members=2),
+    ],
     expected_failed_checks=lambda _: {
         "check_classifiers_classes": "labels there are text, in which no order is to be found"
     },

@@ -266,8 +266,7 @@ def client(tmp_path_factory):
     """Two worker processes, of which nannies start new ones where one dies."""
     distributed = pytest.importorskip("distributed")
     processes = Processes(tmp_path_factory.mktemp("cluster"))
-    processes.start_worker()
-    processes.start_worker()
+    processes.start_workers(2)
     with distributed.Client(processes.address) as client:
         client.wait_for_workers(2)
         yield client

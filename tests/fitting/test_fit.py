@@ -376,7 +376,7 @@ def test_members_share_a_matrix_that_their_held_out_rows_have_made(jobs):
 def test_a_fit_takes_the_seconds_it_is_given(jobs):
     job = prepare_job(quick(max_iter=10**6, n_iter_no_change=10**6, time_limit=0.2), X, Y)
     assert job.design.schedule.seconds == 0.2
-    start = time.perf_counter()
+    start = time.process_time()
     (trained,) = module.train_jobs([job])
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert 1 <= trained.best_epochs.min() < 10**6

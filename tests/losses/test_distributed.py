@@ -1,4 +1,4 @@
-"""Data-parallel exactness, on real ranks: torchrun starts them, gloo connects them."""
+"""Data-parallel exactness, on real ranks, which gloo connects."""
 
 from pathlib import Path
 

@@ -256,7 +256,7 @@ def test_pyplot_is_not_touched(tmp_path):
         f"cd_diagram(compare([[1, 2], [2, 3]]), {str(tmp_path / 'a.png')!r})\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 @pytest.mark.parametrize(

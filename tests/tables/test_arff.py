@@ -105,14 +105,14 @@ def test_a_bad_file_gives_one_clear_line(saved, content, said):
 @pytest.mark.parametrize("rest", ["a,b\n1,x\n2,y\n", HEAD + "1,x\n2,y\n"])
 def test_many_blank_lines_or_comments_before_a_table_take_no_time(saved, line, rest):
     path = saved(line * 2000 + rest, "table.csv")
-    before = time.perf_counter()
+    before = time.process_time()  # others may keep the machine busy
     try:
         n_rows = len(read_table(path))
     except CoCoError:
         assert "%" in line  # which is no comment in a delimited file
     else:
         assert n_rows == 2
-    assert time.perf_counter() - before < 5
+    assert time.process_time() - before < 5
 
 
 def test_without_the_extra_one_line_says_how_to_get_it(saved, monkeypatch):

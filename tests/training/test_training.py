@@ -344,9 +344,10 @@ def test_a_constant_rate_stays_and_a_moment_is_one_step(table, rates):
 
 
 def test_a_time_limit_is_kept(table):
-    start = time.perf_counter()
+    start, worked = time.perf_counter(), time.process_time()
     run(table, Schedule(10**6, 32, 3e-3, seconds=0.3))
-    assert 0.25 < time.perf_counter() - start < 0.6  # on a busy machine
+    assert time.perf_counter() - start > 0.25
+    assert time.process_time() - worked < 0.6  # which others that keep the machine busy add none to
 
 
 def test_the_average_is_that_of_the_last_steps():

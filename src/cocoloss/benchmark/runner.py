@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from cocoloss.benchmark.plan import Pace, Plan, Remainder, Tables, make_plan, remainder
-from cocoloss.benchmark.predictions import keep, open_folder, predictions_folder
 from cocoloss.benchmark.spec import Spec
 from cocoloss.benchmark.store import Store, StoreError
 from cocoloss.benchmark.tasks import (
@@ -261,6 +260,8 @@ class Runner:
         active, task = self._flying.pop(key)
         # First the predictions: a result that is in the store has them, whenever it is killed.
         if self.predictions is not None and finished.result.predictions:
+            from cocoloss.benchmark.predictions import keep  # noqa: PLC0415 - imports torch
+
             keep(self.predictions, key, finished.result.predictions)
         result = self.store.record(active.unit, task, self._hash, finished)
         self.summary.ran[finished.result.status] += 1
@@ -323,6 +324,11 @@ class Session:
         progress = progress or Progress()
         folder = None
         if self.plan.spec.keep_predictions:
+            from cocoloss.benchmark.predictions import (  # noqa: PLC0415 - imports torch
+                open_folder,
+                predictions_folder,
+            )
+
             folder = open_folder(predictions_folder(self.store, predictions))
         runner = Runner(
             self.plan,
