@@ -218,10 +218,12 @@ def test_every_solver_says_how_good_it_is(name, wine):
     kind, arguments = MODELS[name]
     fitted = kind(random_state=0, **arguments).fit(*wine)
     quality = fitted.quality_
-    assert quality.how == ("left out" if name in ("kernel", "levels") else "held out")
+    left_out = name in ("kernel", "levels")
+    assert quality.how == ("left out" if left_out else "held out")
     assert 0.5 < quality["balanced accuracy"].value <= 1
     assert quality["balanced accuracy"].guess == 1 / 3
-    assert str(quality).startswith(f"rows {quality.how}: balanced accuracy ")
+    rows = "leave-one-out" if left_out else "held-out rows"
+    assert str(quality).startswith(f"{rows}: balanced accuracy ")
     if name != "levels":
         assert quality["AUC"].value > 0.7
         assert quality["log loss"].value < quality["log loss"].guess
