@@ -246,7 +246,8 @@ def of_what_it_costs(n):
     }.items():
         of = seconds[batch]
         ratios = [of["coco"] / of["cross-entropy"]]
-        ratios += [of.get(other, 0) / of["coco"] for other in ("pairwise", "supcon")]
+        beside = of.get("coco beside pairs", 1)
+        ratios += [of.get(other, 0) / beside for other in ("pairwise", "supcon")]
         cells = [form.format(ratio) for form, ratio in zip(formats, ratios, strict=True)]
         unit = f"{of['coco']:.2g} s" if of["coco"] > 0.1 else f"{1000 * of['coco']:.2g} ms"
         yield (f"| {int(batch):,} |",), (f"{int(batch):,}", unit, *cells)
