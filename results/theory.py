@@ -83,8 +83,8 @@ def posterior_parts(file: Path) -> dict[str, Block]:
             lambda: _draw_reliability(curves),
             caption=f"All scored rows of {n} tables and two splits, in ten bins by the "
             "probability of the predicted class, those of 30 and more; the area of a point goes "
-            "with its rows. On the dashed line a reading is as right as it is sure; above it is "
-            "too cautious.",
+            "with its rows. On the dashed line confidence and accuracy are equal; above it, "
+            "probabilities are too cautious.",
             label="Reliability curves of networks with and without the norm term and of the "
             "closed form, by the formula and by a calibrated head",
         ),
@@ -184,8 +184,8 @@ def _sure_grid(curves: pd.Series) -> Grid:
     """Return how sure readings are of the class that they predict, and how often it is right."""
     totals = {key: bins.sum(axis=0) for key, bins in curves.items()}
     return Grid(
-        "How sure readings are, and how right",
-        ("network, read by", "rows", "mean probability of the predicted class", "right", "apart"),
+        "Confidence and accuracy",
+        ("network, read by", "rows", "mean confidence", "accuracy", "difference"),
         tuple(
             (
                 Cell(", ".join(key)),

@@ -1,4 +1,4 @@
-"""Geometric classification: collapse each class to a point, contrast the classes to a simplex.
+"""Classification and regression for tables without tuning, and the CoCo loss for PyTorch.
 
 Names are loaded when they are first used, so that ``import cocoloss`` does not import torch.
 """

@@ -173,8 +173,8 @@ def demo(
 
     CoCo, dot regression, cross-entropy, boosted trees, a random forest and a kernel SVM, on the
     breast cancer and digits data of scikit-learn, and on a synthetic table that suits trees, as its
-    classes change at thresholds of two columns. The last lines say where CoCo is ahead, where it
-    is not, and why.
+    classes change at thresholds of two columns. The last lines say where CoCo is better, where
+    it is not, and why.
     """
     options.check_device(device)
     from cocoloss.recording import record_fit  # noqa: PLC0415 - heavy
@@ -196,7 +196,7 @@ def demo(
             _show(run, title, "uniform", "classes", y.map(lambda c, names=names: names.get(c, c)))
         run.end(ctx)
         scores = {each.model: each.folds["balanced_accuracy"] for each in run.evaluations}
-        verdict = ahead_or_behind(scores, _single_tree(X, y, folds, seed))
+        verdict = better_or_worse(scores, _single_tree(X, y, folds, seed))
         with messages.notes_for_warnings():
             estimator = Training(epochs=epochs, seed=seed, device=device).estimator()
             record = record_fit(
@@ -253,20 +253,22 @@ def _single_tree(X: Any, y: Any, folds: int, seed: int) -> float:
     return float(cross_val_score(tree, X, y, cv=cv, scoring="balanced_accuracy").mean())
 
 
-def ahead_or_behind(scores: Mapping[str, Any], single_tree: float) -> str:
-    """Return where CoCo is ahead of the best other model, or behind it, and what suits the table.
+def better_or_worse(scores: Mapping[str, Any], single_tree: float) -> str:
+    """Return whether CoCo is better or worse than the best other model, and what suits the table.
 
-    ``scores`` are the balanced accuracies of the folds of each model. What suits a table is told by
-    the simplest model that cuts at thresholds of single columns, and the simplest smooth one.
+    ``scores`` are the balanced accuracies of the folds of each model. Better is the higher mean and
+    the higher score in more folds; "ahead" and "behind" are kept for significance tests. What suits
+    a table is told by the simplest model that cuts at thresholds of single columns, and the
+    simplest smooth one.
     """
     from cocoloss._checks import counted  # noqa: PLC0415 - heavy
 
     rival = max((model for model in scores if model != "coco"), key=lambda m: scores[m].mean())
     leads = scores["coco"] - scores[rival]
     won, lost, lead = (leads > TIE).sum(), (leads < -TIE).sum(), leads.mean()
-    which = "level with"
+    which = "about as good as"
     if abs(lead) > TIE and lead * (won - lost) > 0:  # by the mean and by folds
-        which = "ahead of" if lead > 0 else "behind"
+        which = "better than" if lead > 0 else "worse than"
     told = f"the best other model, {_names('classes')[rival]}"
     means = f"{scores['coco'].mean():.4f} against {scores[rival].mean():.4f}"
     of = counted(len(leads), "fold")

@@ -334,10 +334,10 @@ def tendencies_grid(leads: Leads) -> Grid:
             cells.append(Cell(f"{rho:+.2f}", float(rho), bool(p_value < ALPHA)))
         rows.append((Cell(character), *cells))
     return Grid(
-        f"What the lead of {leads.reference} goes with",
-        ("character", *(f"over {other}" for other in others)),
+        f"Correlation of the lead of {leads.reference} with properties of the tables",
+        ("property", *(f"over {other}" for other in others)),
         tuple(rows),
-        caption="Spearman's correlation of the lead in mean balanced accuracy with the character "
+        caption="Spearman's correlation of the lead in mean balanced accuracy with a property "
         f"of the table, over datasets; bold where it is significant at {ALPHA:g} after Holm's "
         "correction for the whole of this table.",
     )
