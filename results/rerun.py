@@ -19,6 +19,7 @@ import pandas as pd
 from cocoloss.benchmark import Store, fold_table, run_benchmark
 from cocoloss.benchmark.export import merge_into
 from cocoloss.benchmark.spec import Spec, load_spec
+from cocoloss.exceptions import CoCoError
 
 HERE = Path(__file__).parent
 RENAMED = ("coco-networks",)
@@ -38,20 +39,26 @@ def cells_of(file: Path, most_seconds: float) -> pd.DataFrame:
     return cells[cells["sound"] & (cells["seconds"] <= most_seconds)].reset_index()
 
 
-def computed_again(spec: Spec, dataset: str, model: str, data: str, folder: Path) -> pd.DataFrame:
-    """Return the rows of one cell, computed now."""
+def one_cell(spec: Spec, dataset: str, model: str, data: str) -> Spec:
+    """Return the benchmark of one model on one table."""
     content = spec.content()
     own = content["models"]["own"]
     content["models"] = {
         "names": [] if model in own else [model],
         "own": {model: own[model]} if model in own else {},
     }
-    content["tuning"]["trials"] = {
-        name: n for name, n in content["tuning"].get("trials", {}).items() if name == model
-    }
-    alone = Spec.from_dict(content).changed(datasets=[dataset], source=data)
+    if "trials" in content["tuning"]:  # a regression is tuned if its spec names trials at all
+        content["tuning"]["trials"] = {
+            name: n for name, n in content["tuning"]["trials"].items() if name == model
+        }
+    alone = Spec.from_dict(content, folder=spec.folder, experiments=spec.experiments)
+    return alone.changed(datasets=[dataset], source=data)
+
+
+def computed_again(spec: Spec, dataset: str, model: str, data: str, folder: Path) -> pd.DataFrame:
+    """Return the rows of one cell, computed now."""
     store = folder / f"{dataset}-{model}.sqlite"
-    run_benchmark(alone, store, workers=0)
+    run_benchmark(one_cell(spec, dataset, model, data), store, workers=0)
     with Store(store, create=False) as opened:
         return fold_table(opened)
 
@@ -77,7 +84,8 @@ def main() -> None:
     """Draw, compute, compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", required=True)
-    parser.add_argument("--benchmark", default="accuracy-lite")
+    names = sorted(file.stem for file in HERE.glob("*.parquet"))
+    parser.add_argument("--benchmark", default="accuracy-lite", choices=names)
     parser.add_argument("--cells", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most-seconds", type=float, default=60)
@@ -110,4 +118,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except CoCoError as error:
+        sys.exit(f"error: {error}")

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from cocoloss.benchmark.analysis import rank, read_findings
+from cocoloss.benchmark.spec import load_spec
 from cocoloss.benchmark.store import Store
 from cocoloss.benchmark.tasks import Result
 from cocoloss.report.document import MISSING
@@ -596,6 +597,24 @@ def test_tables_that_lack_a_model_are_named_until_all_are_there(script, tmp_path
     assert {of["peak MB, mean"] for of in cells.values()} == {"50"}
     counts = [int(k) for k in cells["rf-w"]["coco-default won / tied / lost"].split(" / ")]
     assert sum(counts) == whole["dataset"].nunique()
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("regression", "hgb"),
+        ("ordinal", "rf"),
+        ("accuracy-lite", "ksvm"),
+        ("imbalance-lite", "coco-plain"),  # an experiment in a file of its own
+    ],
+)
+def test_a_cell_that_is_computed_again_is_tuned_as_its_rows_were(script, name, model):
+    spec = load_spec(ROOT / "paper" / f"{name}.toml")
+    alone = script("rerun").one_cell(spec, "some-table", model, "folder:somewhere")
+    assert (alone.tunes, alone.tuning.trials.get(model)) == (
+        spec.tunes,
+        spec.tuning.trials.get(model),
+    )
 
 
 def test_templates_have_no_measured_number_of_their_own():
