@@ -107,6 +107,11 @@ def test_a_stopped_command_prints_the_folds_of_each_model(run, two_classes, monk
         assert counts == {"ksvm": 2, "rf": 1}
     else:
         assert "folds that are finished (kernel SVM 2, random forest 1)" in result.stdout
+        lines = {
+            line.split("│")[1].strip(): line for line in result.stdout.splitlines() if "│" in line
+        }
+        assert "±" in lines["kernel SVM"]
+        assert "±" not in lines["random forest"]  # one fold has no spread
 
 
 SLOW = """

@@ -359,6 +359,18 @@ def test_numbers_that_look_like_a_quantity_are_refused_though_they_are_read_as_t
     assert "30 different numbers in 60 rows; it looks like a quantity" in said
 
 
+def test_a_number_written_again_is_noted(run, tmp_path):
+    path = tmp_path / "t.csv"
+    rows = [f"{(i * 7) % 60},{i / 7:.3f},{-i},{i // 2}" for i in range(60)]
+    path.write_text("\n".join(["a,y,again,rounded", *rows]))
+    said = run("fit", path, "--target", "y", "--out", tmp_path / "m.coco").stderr
+    assert "each value of again goes with one number of y" in said
+    facts = json.loads(run("describe", path, "--target", "y", "--json").stdout)
+    remarks = {column["column"]: column["remark"] for column in facts["columns"]}
+    assert remarks["again"] == "is y written again?"
+    assert remarks["rounded"] == "predicts y alone; is it known by then?"
+
+
 def test_classes_and_columns_that_may_be_meant_otherwise_are_noted(run, tmp_path):
     path, out = tmp_path / "t.csv", tmp_path / "m.coco"
     asked = ("fit", path, "--target", "y", "--out", out)

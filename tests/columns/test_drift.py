@@ -56,6 +56,8 @@ def test_each_sort_is_one_line_with_counts(encoder):
         categories == "categories that training had not: city (40 of 200 rows, such as 'Atlantis')"
     )
     assert gaps == "gaps where training had none: age (40 of 200 rows)"
+    lines = ["200 rows compared with training", ranges, categories, gaps]
+    assert repr(drift_of(encoder, new)).splitlines() == lines
     counts = drift_of(encoder, new).counts()
     assert counts["new_categories"] == {"city": 40}
     assert counts["new_gaps"] == {"age": 40}

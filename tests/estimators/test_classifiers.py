@@ -317,6 +317,14 @@ def test_odd_values_count_in_all_columns_and_in_one(make):
         assert roc_auc_score(np.repeat([0, 1], len(test)), both) > 0.95
 
 
+@pytest.mark.parametrize("solver", ["kernel", "network"])
+def test_a_new_category_is_an_outlier(solver):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"city": rng.choice(["Bern", "Oslo", "Rome"], 120), "x": rng.random(120)})
+    model = CoCoClassifier(solver=solver, random_state=0).fit(table, table["city"] == "Rome")
+    assert model.outlier_score(table.assign(city="Ulm")).min() > model.outlier_score(table).max()
+
+
 def test_a_transformer_of_ones_own_may_say_what_is_out_of_range():
     class Loud(FunctionTransformer):
         def out_of_range(self, X):

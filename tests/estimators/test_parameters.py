@@ -113,6 +113,8 @@ def cells(values):
         (X, np.where(Y == 0, np.nan, Y), "it has gaps; drop the rows"),
         (X, np.where(Y == 0, None, NAMES), "it has gaps; drop the rows"),
         (X, cells(["a", 1, 2]), "y mixes int and str; make all its classes"),
+        (X, ["a", float("nan"), "b"] * 59 + ["a"], "it has gaps; drop the rows"),
+        (X, ["a", 1, "b"] * 59 + ["a"], "y mixes int and str; make all its classes"),
         (X, cells([True, 1, 2]), "y mixes bool and int; make"),
         (
             X,

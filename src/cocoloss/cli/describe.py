@@ -70,9 +70,8 @@ def _facts(table: TrainingTable, source: TrainingFile) -> dict[str, Any]:
     for name, score in alone.items():
         if score >= TELLS_ALL:
             remarks[name] = f"predicts {source.target} alone; is it known by then?"
-    if table.task != "numbers":
-        leaks = messages.find_leaks(table.X, table.y)
-        remarks |= dict.fromkeys(leaks, f"is {source.target} written again?")
+    leaks = messages.find_leaks(table.X, table.y, table.task)
+    remarks |= dict.fromkeys(leaks, f"is {source.target} written again?")
     dropped = encoder.dropped_columns.items()
     remarks |= {name: why.partition(", such as ")[0] for name, why in dropped}  # shown as values
     columns = _columns(table, encoder, alone, remarks)

@@ -484,8 +484,9 @@ def _cells(evaluations: "list[Evaluation]", measure: str, task: str) -> list[Any
     texts = ["" if np.isnan(mean) else write(mean, digits) for mean in means]
     if measure in WITH_SPREAD:
         between = " ± " if messages.can_print("±") else " +- "
-        spreads = [write(e.spread(measure), digits and 3) for e in evaluations]
-        texts = [f"{t}{between}{spread}" for t, spread in zip(texts, spreads, strict=True)]
+        for i, each in enumerate(evaluations):
+            if each.n_folds > 1:  # one fold has no spread
+                texts[i] += between + write(each.spread(measure), digits and 3)
     best = None
     alike = len({evaluation.n_folds for evaluation in evaluations}) == 1
     if larger is not None and len(means) > 1 and alike:

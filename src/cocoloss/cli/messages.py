@@ -190,14 +190,23 @@ def refuse_nested(frame: "pd.DataFrame") -> None:
             )
 
 
-def find_leaks(X: "pd.DataFrame", y: "pd.Series[Any]") -> list[str]:
-    """Return the columns that are the target under another name: each value has one class."""
+def find_leaks(X: "pd.DataFrame", y: "pd.Series[Any]", task: str) -> list[str]:
+    """Return the columns that are the target under another name.
+
+    Each of their values goes with one class, or they put all rows into the order of the numbers.
+    """
     import pandas as pd  # noqa: PLC0415 - heavy
 
     known = y.notna().to_numpy()
-    codes, classes = pd.factorize(y[known])
-    if len(codes) < FEWEST_ROWS:
+    if known.sum() < FEWEST_ROWS:
         return []
+    if task == "numbers":
+        numbers = X[known].select_dtypes("number")
+        rank = y[known].rank(method="dense").to_numpy()
+        orders = {rank.tobytes(), (rank.max() + 1 - rank).tobytes()}
+        ranks = numbers.rank(method="dense")
+        return [name for name in numbers if ranks[name].to_numpy().tobytes() in orders]
+    codes, classes = pd.factorize(y[known])
     same = []
     for name in X.columns:
         values, distinct = pd.factorize(X[name][known], use_na_sentinel=False)
@@ -208,11 +217,12 @@ def find_leaks(X: "pd.DataFrame", y: "pd.Series[Any]") -> list[str]:
     return same
 
 
-def note_leaks(X: "pd.DataFrame", y: "pd.Series[Any]", target: str) -> None:
-    """Say which columns are the target under another name: each value goes with one class."""
-    same = find_leaks(X, y)
+def note_leaks(X: "pd.DataFrame", y: "pd.Series[Any]", target: str, task: str) -> None:
+    """Say which columns are the target under another name."""
+    same = find_leaks(X, y, task)
     if same:
+        what = "number" if task == "numbers" else "class"
         note(
-            f"each value of {listed(same)} goes with one class of {target}, as if it were the "
+            f"each value of {listed(same)} goes with one {what} of {target}, as if it were the "
             f"target written again; say --drop COLUMN if it is not known when you predict"
         )

@@ -369,8 +369,7 @@ class TrainingFile:
             note_rows_without_target(n_left_out, self.target, self.how["missing"], known.task)
         if known.task == "classes":
             note_classes(y, self.target)
-        if known.task != "numbers":
-            note_leaks(X, y, self.target)
+        note_leaks(X, y, self.target, str(known.task))
         left_out = dict.fromkeys(counters, "counts the rows")
         preprocess = self.preprocess(table, X)
         return TrainingTable(

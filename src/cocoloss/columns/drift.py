@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cocoloss._checks import SHOWN, amount
+from cocoloss._checks import SHOWN, amount, counted
 from cocoloss.columns.categories import OneHot
 from cocoloss.columns.column_kinds import DATE
 from cocoloss.columns.encoder import TableEncoder
@@ -112,6 +112,11 @@ class Drift:
             also = f"; and {more:,} more columns" if more > 0 else ""
             lines.append(f"{SAID[what]}: {'; '.join(shown)}{also}")
         return lines
+
+    def __str__(self) -> str:
+        return "\n".join([f"{counted(self.n_rows, 'row')} compared with training", *self.notes()])
+
+    __repr__ = __str__
 
     def _shown(self, what: str, name: str) -> str:
         seen = self.found[what][name]

@@ -170,8 +170,15 @@ class TableEncoder:
         return out
 
     def out_of_range(self, X: Any) -> NDArray[np.float64]:
-        """Return how far the quantities of each row are outside what was seen in fit, (n_rows,)."""
-        return self.scaler.box.distance(self.read_quantities(X))
+        """Return how far each row is outside what was seen in fit, (n_rows,).
+
+        A category that fit has not seen counts like about a standard deviation beyond the range.
+        """
+        distance = self.scaler.box.distance(self.read_quantities(X))
+        cells = self.cells_out_of_range(X)
+        for name in self.one_hots:
+            distance += np.isinf(cells[name])
+        return distance
 
     @property
     def quantity_names(self) -> list[str]:

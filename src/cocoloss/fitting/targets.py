@@ -122,6 +122,9 @@ def read_target(
     if y is None:
         raise CoCoError(f"{reader} requires y to be passed, but the target y is None")
     try:
+        if isinstance(y, (list, tuple)) and not all(isinstance(label, str) for label in y):
+            as_array = np.asarray(y)  # would make text of a gap or a number among text
+            y = np.array(y, dtype=object) if as_array.dtype.kind == "U" else as_array
         y = column_or_1d(y, warn=True)
         if y.dtype.kind in "fO" and pd.isna(y).any():
             raise CoCoError("y contains NaN: it has gaps; drop the rows whose class is not known")
