@@ -114,6 +114,7 @@ def cells(values):
         (X, np.where(Y == 0, None, NAMES), "it has gaps; drop the rows"),
         (X, cells(["a", 1, 2]), "y mixes int and str; make all its classes"),
         (X, cells([True, 1, 2]), "y mixes bool and int; make"),
+        (X, [b"a", b"b", b"b"], "Convert the labels to a string"),
         (
             X,
             np.where(Y == 0, 2**70, Y.astype(object)),
