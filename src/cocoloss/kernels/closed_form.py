@@ -41,6 +41,7 @@ SEARCH = 0.4  # of the time that is left, for finding the recipe
 FOR_ROWS = 0.4  # of the time, for what grows with the rows
 PASSES = 8  # over the rows, each as long as adding them up for one kernel
 TIMED = 2000  # rows by which that is foreseen
+GROWTH = 2.5  # of the time of an exact fit: its power of the rows, between distances and solving
 MOST_EXACT = 1800  # distinct rows: their kernel matrices are solved as they are
 MOST_SEARCHED = 900  # of these rows, up to which all find the recipe
 SEARCHED = 700  # that find it if there are more
@@ -183,10 +184,25 @@ def _fit_exactly(
         recipe, members, criterion = _search(rows, folds, search, pace)
     else:
         recipe, _, criterion = _search_sample(rows, SEARCHED, search, generator, pace)
+        if len(recipe.members) > 1 and pace.limit is not None:
+            seconds = _seconds_of(recipe, rows, pace)
+            if not pace.has(seconds, "all kernels but the best"):
+                recipe = recipe.of_best(1)
         _, targets, weights = rows.problem()
         members = fit_recipe(recipe, rows.X, targets, weights)
     pace.say("five fits without a fifth of the rows each, to calibrate")
     return Solved(recipe, machine_of(rows.X, members), *cross_fit(recipe, rows, folds), criterion)
+
+
+def _seconds_of(recipe: Recipe, rows: TargetRows, pace: Pace) -> float:
+    """Return how long a recipe takes for all rows and without each fold, by how long for some."""
+    started = pace.elapsed
+    some = rows.of(np.arange(SEARCHED))
+    _, targets, weights = some.problem()
+    fit_recipe(recipe, some.X, targets, weights)
+    larger = len(rows.X) / len(some.X)
+    fits = 1 + N_FOLDS * (1 - 1 / N_FOLDS) ** GROWTH
+    return float(fits * larger**GROWTH) * (pace.elapsed - started)
 
 
 def _search_sample(
