@@ -121,6 +121,22 @@ def pairs_of(
     return kept, place[row[kept]]
 
 
+def rows_of_pairs(
+    pair: NDArray[np.intp], given: NDArray[np.int64] | None, weights: NDArray[np.float64]
+) -> NDArray[np.int64] | None:
+    """Return how many rows of the table each pair is, if their weights are no numbers of copies.
+
+    ``given`` are the rows of the table that the others are copies of; None if all weights are
+    whole. A row of relative weight is one row, to be left out whole.
+    """
+    if given is None:
+        return None
+    weighed = np.bincount(given, weights)
+    if np.allclose(weighed, np.rint(weighed), rtol=1e-9, atol=1e-9):
+        return None
+    return np.bincount(np.unique(np.stack([pair, given]), axis=1)[0])
+
+
 def deal(
     pairs: NDArray[np.intp], parts: NDArray[np.int64], mass: NDArray[np.float64], start: int = 0
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
