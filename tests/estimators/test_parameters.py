@@ -116,6 +116,7 @@ def cells(values):
         (X, ["a", float("nan"), "b"] * 59 + ["a"], "it has gaps; drop the rows"),
         (X, ["a", 1, "b"] * 59 + ["a"], "y mixes int and str; make all its classes"),
         (X, cells([True, 1, 2]), "y mixes bool and int; make"),
+        (X, [b"a", b"b", b"b"], "Convert the labels to a string"),
         (
             X,
             np.where(Y == 0, 2**70, Y.astype(object)),

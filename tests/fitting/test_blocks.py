@@ -118,7 +118,8 @@ def test_is_as_good_as_the_fit_to_the_table():
     X, y = test.drop(columns="y"), test.y
     assert parts.score(X, y) > whole.score(X, y) - 0.03
     assert parts.loo_score_ == pytest.approx(parts.score(X, y), abs=0.07)  # of 400 rows
-    assert not hasattr(parts, "loo_proba_")
+    with pytest.raises(AttributeError, match="fitted to a table in memory"):
+        _ = parts.loo_proba_
     np.testing.assert_array_equal(parts.history_.class_masses, whole.history_.class_masses)
     np.testing.assert_allclose(parts.feature_importances_.sum(), 1)
 
@@ -304,6 +305,18 @@ def test_without_a_cluster_dask_reads_part_by_part(at_once, monkeypatch):
     monkeypatch.setattr(blocks, "_client", lambda: None)
     frame = dd.from_pandas(TABLE, npartitions=4)
     same(fit(frame), at_once)
+    same(fit(frame.drop(columns="y"), frame.y), at_once)
+
+
+def test_a_target_and_rows_of_the_same_files_have_the_same_partitions(
+    at_once, monkeypatch, tmp_path
+):
+    """Where Dask reads one column of eight, it takes several files at once."""
+    dd = pytest.importorskip("dask.dataframe")
+    monkeypatch.setattr(blocks, "_client", lambda: None)
+    for start in range(0, len(TABLE), 500):
+        TABLE[start : start + 500].to_parquet(tmp_path / f"{start:05}.parquet")
+    frame = dd.read_parquet(tmp_path)
     same(fit(frame.drop(columns="y"), frame.y), at_once)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.svm import SVC
@@ -427,6 +427,19 @@ def test_a_time_limit_is_kept_and_says_what_was_left_out(rings):
         CoCoClassifier(time_limit=600, random_state=0).fit(X[:100], y[:100])
     with pytest.raises(CoCoError, match="time_limit must be a number of seconds above 0"):
         CoCoClassifier(time_limit=0).fit(X[:100], y[:100])
+
+
+def test_a_recipe_that_would_take_too_long_for_all_rows_is_cut_to_its_best_kernel(monkeypatch):
+    """Above 900 rows a sample finds the recipe, and six fits follow, which take far longer."""
+    X, y = make_classification(1000, n_informative=8, flip_y=0.1, random_state=0)
+    free, limited = (kernel(time_limit=limit).fit(X, y) for limit in (None, 600))
+    assert len(free.model_.networks.kernels) > 1
+    np.testing.assert_array_equal(free.predict_proba(X), limited.predict_proba(X))
+    monkeypatch.setattr(closed_form, "GROWTH", 30)
+    with pytest.warns(UserWarning, match="left out all kernels but the best"):
+        hurried = kernel(time_limit=600).fit(X, y)
+    assert len(hurried.model_.networks.kernels) == 1
+    assert hurried.loo_score_ > 0.7
 
 
 @pytest.mark.parametrize("limit", [None, 600])

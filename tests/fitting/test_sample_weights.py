@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from cocoloss import CoCoClassifier, CrossEntropyClassifier
+from cocoloss import CoCoClassifier, CoCoRegressor, CrossEntropyClassifier
 from cocoloss.fitting import targets as module
 from cocoloss.fitting.fit import prepare_job
 from cocoloss.fitting.targets import make_copies, row_codes
@@ -240,3 +240,18 @@ def test_only_the_ratios_of_fractions_matter():
     plain = quick(max_iter=3).fit(X, y)
     np.testing.assert_allclose(small.predict_proba(X), large.predict_proba(X), atol=1e-5)
     assert not np.allclose(large.predict_proba(X), plain.predict_proba(X), atol=1e-5)
+
+
+def test_a_row_of_relative_weight_is_left_out_whole():
+    """It is one row, however much it weighs: no part of it stays and knows its class."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), np.arange(200) % 2  # nothing to learn
+    weights = np.where(np.arange(200) < 100, 0.2, 1.8)
+    fitted = CoCoClassifier(solver="kernel", random_state=0).fit(X, y, sample_weight=weights)
+    assert fitted.loo_score_ < 0.6
+    twice = CoCoClassifier(solver="kernel", random_state=0).fit(
+        np.tile(X, (2, 1)), np.tile(y, 2), sample_weight=np.tile(weights, 2) / 7
+    )
+    assert twice.loo_score_ > 0.7  # the other one stays
+    numbers = CoCoRegressor(solver="kernel", random_state=0)
+    assert numbers.fit(X, rng.normal(size=200), sample_weight=weights).loo_score_ < 0.1

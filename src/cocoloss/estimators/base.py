@@ -25,10 +25,10 @@ def part_of(whole: str, name: str) -> Any:
 
     def read(self: Any) -> Any:
         found = getattr(self, whole)
-        if found is None:
+        if whole == "loo_" and not hasattr(found, name):
             raise AttributeError(
-                f"this fit has no {name} of rows that were left out, which kernels have; quality_ "
-                f"says how good it is by rows that were held out"
+                f"there is no loo_{name}_: kernels have it that were fitted to a table in memory, "
+                f"and no model file holds it; quality_ says how good a fit is"
             )
         return getattr(found, name)
 

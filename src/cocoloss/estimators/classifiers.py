@@ -142,8 +142,7 @@ class BaseNetworkClassifier(CallbackSupportMixin, ClassifierMixin, TableEstimato
             the name of their column, or a Dask Series; None where blocks are pairs.
         sample_weight : array of shape (n,), optional
             How often each row counts: 2 is exactly the row twice, 0 the row left out. Weights
-            that are not all whole numbers are relative: they are scaled to a mean of one. So are
-            whole ones that make more than 10,000 rows and ten of each.
+            that are not all whole numbers are relative: they are scaled to a mean of one.
         """
         pace = Pace(self.time_limit, verbose=self.verbose)  # imports take their part of it
         from cocoloss.fitting import fit as steps  # noqa: PLC0415 - torch, to train

@@ -156,12 +156,13 @@ def _dask_blocks(X: Any, y: Any) -> LocalBlocks | ClusterBlocks:
             "X is a Dask collection without columns; make it one with, by "
             "dask.dataframe.from_dask_array(X)"
         )
-    rows = X.to_delayed()
     if isinstance(y, str):
         _check_column(X.columns, y)
+        rows = X.to_delayed()
         classes: list[Any] = [y] * len(rows)
     elif is_dask(y) and hasattr(y, "name") and y.npartitions == X.npartitions:
-        classes = y.to_delayed()
+        # Optimised one by one, those of few columns of a file would be merged.
+        rows, classes = (each.to_delayed(optimize_graph=False) for each in (X, y))
     else:
         has = f", which has {y.npartitions} partitions" if is_dask(y) else ""
         raise CoCoError(

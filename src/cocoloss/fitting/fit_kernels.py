@@ -98,7 +98,9 @@ def solve_rows(estimator: Any, rows: Rows, pace: Pace, q: int | None = None) -> 
     q = q if design is None else design.layer_sizes[-1]
     points = target_points(estimator.similarity, len(rows.classes), q)
     scale = beyond_balance(estimator.class_weight, rows.class_weights)
-    lesson = Lesson(rows.inputs, rows.labels, rows.weights, scale, points, rows.prior)
+    lesson = Lesson(
+        rows.inputs, rows.labels, rows.weights, scale, points, rows.prior, rows.positions
+    )
     # What two threads take where cores are busy nobody can foresee, so that no limit would be kept.
     threaded = n >= THREADED and pace.limit is None
     means = estimator.landmarks == "kmeans"

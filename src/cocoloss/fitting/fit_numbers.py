@@ -108,7 +108,7 @@ def fit_numbers(
         seed = new_seed(estimator)
         threaded = n >= THREADED and pace.limit is None
         with threads_for(WORTH_A_THREAD if threaded else 0):
-            problem = pose(rows.inputs, rows.y, rows.weights, seed)
+            problem = pose(rows.inputs, rows.y, rows.weights, seed, rows.positions)
             if solver == "network":
                 solved = _by_networks(estimator, problem, seed, pace)
             else:

@@ -140,7 +140,7 @@ def read_target(
                     f"CoCoRegressor as numbers"
                 )
         check_classification_targets(y)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:  # scikit-learn refuses bytes by the latter
         raise error if isinstance(error, CoCoError) else CoCoError(str(error)) from error
     return y, row_weights(X, y, sample_weight, "class")
 

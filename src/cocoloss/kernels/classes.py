@@ -26,6 +26,7 @@ from cocoloss.kernels.closed_form import (
     fit_rows,
     make_plan,
     pairs_of,
+    rows_of_pairs,
 )
 from cocoloss.kernels.exact import Solution
 from cocoloss.kernels.machine import KernelMachine
@@ -148,6 +149,7 @@ class Lesson(NamedTuple):
     class_weights: NDArray[np.float64]  # (C,), what a row of each class weighs beyond balance
     points: NDArray[np.float64]  # (C, q), target points
     prior: NDArray[np.float64]  # (C,), under which to predict
+    given: NDArray[np.int64] | None = None  # (n,), the row of the table that each is a copy of
 
 
 def merge(lesson: Lesson) -> tuple[LabelledRows, NDArray[np.intp]]:
@@ -166,11 +168,13 @@ def merge(lesson: Lesson) -> tuple[LabelledRows, NDArray[np.intp]]:
         of_class = mass[label == c]
         if len(of_class) >= ENOUGH_DIFFERENT:  # multiplied by somebody: new rows will be new
             unit[c] = max(1.0, np.quantile(of_class, 0.1, method="lower"))
-    copies = np.maximum(1, np.rint(mass / unit[label])).astype(np.int64)
-    merged = LabelledRows(X, masses, scale, points, row, label, mass, copies)
     places = np.zeros(masses.shape, dtype=np.intp)
     places[row, label] = np.arange(len(row))
-    return merged, places[of_row, labels]
+    pair = places[of_row, labels]
+    copies = rows_of_pairs(pair, lesson.given, lesson.weights)
+    if copies is None:
+        copies = np.maximum(1, np.rint(mass / unit[label])).astype(np.int64)
+    return LabelledRows(X, masses, scale, points, row, label, mass, copies), pair
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,6 +41,7 @@ SEARCH = 0.4  # of the time that is left, for finding the recipe
 FOR_ROWS = 0.4  # of the time, for what grows with the rows
 PASSES = 8  # over the rows, each as long as adding them up for one kernel
 TIMED = 2000  # rows by which that is foreseen
+GROWTH = 2.5  # of the time of an exact fit: its power of the rows, between distances and solving
 MOST_EXACT = 1800  # distinct rows: their kernel matrices are solved as they are
 MOST_SEARCHED = 900  # of these rows, up to which all find the recipe
 SEARCHED = 700  # that find it if there are more
@@ -120,6 +121,22 @@ def pairs_of(
     return kept, place[row[kept]]
 
 
+def rows_of_pairs(
+    pair: NDArray[np.intp], given: NDArray[np.int64] | None, weights: NDArray[np.float64]
+) -> NDArray[np.int64] | None:
+    """Return how many rows of the table each pair is, if their weights are no numbers of copies.
+
+    ``given`` are the rows of the table that the others are copies of; None if all weights are
+    whole. A row of relative weight is one row, to be left out whole.
+    """
+    if given is None:
+        return None
+    weighed = np.bincount(given, weights)
+    if np.allclose(weighed, np.rint(weighed), rtol=1e-9, atol=1e-9):
+        return None
+    return np.bincount(np.unique(np.stack([pair, given]), axis=1)[0])
+
+
 def deal(
     pairs: NDArray[np.intp], parts: NDArray[np.int64], mass: NDArray[np.float64], start: int = 0
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
@@ -183,10 +200,25 @@ def _fit_exactly(
         recipe, members, criterion = _search(rows, folds, search, pace)
     else:
         recipe, _, criterion = _search_sample(rows, SEARCHED, search, generator, pace)
+        if len(recipe.members) > 1 and pace.limit is not None:
+            seconds = _seconds_of(recipe, rows, pace)
+            if not pace.has(seconds, "all kernels but the best"):
+                recipe = recipe.of_best(1)
         _, targets, weights = rows.problem()
         members = fit_recipe(recipe, rows.X, targets, weights)
     pace.say("five fits without a fifth of the rows each, to calibrate")
     return Solved(recipe, machine_of(rows.X, members), *cross_fit(recipe, rows, folds), criterion)
+
+
+def _seconds_of(recipe: Recipe, rows: TargetRows, pace: Pace) -> float:
+    """Return how long a recipe takes for all rows and without each fold, by how long for some."""
+    started = pace.elapsed
+    some = rows.of(np.arange(SEARCHED))
+    _, targets, weights = some.problem()
+    fit_recipe(recipe, some.X, targets, weights)
+    larger = len(rows.X) / len(some.X)
+    fits = 1 + N_FOLDS * (1 - 1 / N_FOLDS) ** GROWTH
+    return float(fits * larger**GROWTH) * (pace.elapsed - started)
 
 
 def _search_sample(

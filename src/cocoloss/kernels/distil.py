@@ -60,7 +60,7 @@ def distil(
     of the first, as it is for kernels that are averaged. Labelled rows alone calibrate the student,
     by what teachers say of those left out.
     """
-    inputs, labels, weights, _, points, prior = lesson
+    inputs, labels, weights, _, points, prior, _ = lesson
     generator = np.random.default_rng([seed, 6])
     X = np.unique(np.concatenate([inputs, unlabelled]), axis=0)
     everything = np.arange(inputs.shape[1])

@@ -24,6 +24,7 @@ from cocoloss.kernels.closed_form import (
     fit_rows,
     make_plan,
     pairs_of,
+    rows_of_pairs,
 )
 from cocoloss.kernels.exact import Solution, solve
 from cocoloss.kernels.intervals import NumberReadout, Response, Spread
@@ -81,10 +82,13 @@ class NumberRows:
     row: NDArray[np.intp]  # (p,), of each pair
     targets: NDArray[np.float64]  # (p, t), target points
     mass: NDArray[np.float64]  # (p,)
+    given: NDArray[np.int64] | None = None  # (p,), rows of the table, if weights are relative
 
     @property
     def copies(self) -> NDArray[np.int64]:
         """How many rows a pair is, to be left out one by one, (p,)."""
+        if self.given is not None:
+            return self.given
         return np.asarray(np.maximum(1, np.rint(self.mass)), dtype=np.int64)
 
     @property
@@ -104,7 +108,8 @@ class NumberRows:
     def of(self, chosen: NDArray[np.intp]) -> "NumberRows":
         """Return some of the rows, weighed as they are here."""
         kept, row = pairs_of(self.row, chosen, len(self.X))
-        return NumberRows(self.X[chosen], row, self.targets[kept], self.mass[kept])
+        given = None if self.given is None else self.given[kept]
+        return NumberRows(self.X[chosen], row, self.targets[kept], self.mass[kept], given)
 
     def spread(self, n: int, generator: np.random.Generator) -> NDArray[np.intp]:
         """Draw at most n of the rows."""
@@ -176,7 +181,11 @@ class NumberProblem:
 
 
 def pose(
-    inputs: NDArray[np.float32], y: NDArray[np.float64], weights: NDArray[np.float64], seed: int
+    inputs: NDArray[np.float32],
+    y: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    seed: int,
+    given: NDArray[np.int64] | None = None,
 ) -> NumberProblem:
     """Merge equal rows, and choose how numbers become target points.
 
@@ -190,9 +199,11 @@ def pose(
         How often each row counts, positive.
     seed : int
         What everything random follows from.
+    given : array of shape (n,), optional
+        The row of the table that each is a copy of.
     """
     X, row, y, mass, pair = merge(inputs, y, weights)
-    rows = NumberRows(X, row, y, mass)
+    rows = NumberRows(X, row, y, mass, rows_of_pairs(pair, given, weights))
     response = _response(rows, np.random.default_rng([seed, 4]))
     return NumberProblem(replace(rows, targets=response.points(y)), response, pair)
 
