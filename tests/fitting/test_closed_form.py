@@ -7,7 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_iris,
+    load_wine,
+    make_classification,
+)
 from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.svm import SVC
@@ -181,6 +187,14 @@ def test_any_similarity_is_a_target():
     assert h[y == 0].mean(axis=0) @ h[y == 2].mean(axis=0) < -0.7
     assert abs(h[y == 0].mean(axis=0) @ h[y == 1].mean(axis=0)) < 0.3
     assert classifier.score(X, y) > 0.93
+
+
+@pytest.mark.parametrize(("kind", "q"), [("packing", 2), ("simplex", 5)])
+def test_the_embedding_has_the_dimensions_that_were_asked_for(kind, q):
+    X, y = load_digits(n_class=5, return_X_y=True)
+    classifier = kernel(similarity=kind, embedding_dim=q).fit(X[:200], y[:200])
+    assert classifier.transform(X[:5]).shape == (5, q)
+    assert classifier.score(X[200:400], y[200:400]) > 0.85
 
 
 def test_files_hold_it_and_folds_fit_it(iris, tmp_path):

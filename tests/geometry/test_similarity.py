@@ -264,5 +264,7 @@ def test_target_points_may_have_spare_dimensions():
     points = target_points("simplex", 4, 6)
     assert points.shape == (4, 6)
     np.testing.assert_allclose(points @ points.T, similarity("simplex", 4), atol=1e-12)
-    with pytest.raises(GeometryError, match="span 3 dimensions, but embedding_dim is 2"):
+    with pytest.raises(GeometryError, match="simplex of 4 classes needs embedding_dim >= "):
         target_points("simplex", 4, 2)
+    with pytest.raises(GeometryError, match="span 3 dimensions, but embedding_dim is 2"):
+        target_points(similarity("simplex", 4), 4, 2)

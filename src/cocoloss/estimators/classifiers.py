@@ -435,7 +435,8 @@ class CoCoClassifier(BaseNetworkClassifier):
     hidden_layer_sizes : sequence of int, default=(128, 128)
         Units of each hidden layer.
     embedding_dim : int or "auto", default="auto"
-        Dimensions q of the embedding; "auto" is the number of classes, and at least 8.
+        Dimensions q of the embedding; "auto" is the number of classes, and at least 8, and for
+        kernels alone those that the target points span.
     loss : {"auto", "coco", "balanced"}, default="auto"
         "auto" is the paper's rule: plain if the largest class has less than three times the rows
         of the smallest, else balanced.

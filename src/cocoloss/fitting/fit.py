@@ -321,6 +321,11 @@ def training_settings(estimator: Any, n_rows: int) -> dict[str, Any]:
     return settings | {"n_iter_no_change": patience}
 
 
+def given_dimension(estimator: Any) -> int | None:
+    """Return the dimension of the embedding, if it was given."""
+    return None if is_auto(estimator.embedding_dim) else int(estimator.embedding_dim)
+
+
 def make_design(
     estimator: Any, shape: tuple[int, int, int], seed: int, *, holds_out: bool, start: Any = None
 ) -> Design:
@@ -332,7 +337,7 @@ def make_design(
     n_rows, n_features, n_classes = shape
     check_device(estimator.device)
     objective: Objective = estimator.make_objective()
-    q = None if is_auto(estimator.embedding_dim) else int(estimator.embedding_dim)
+    q = given_dimension(estimator)
     hidden = np.atleast_1d(estimator.hidden_layer_sizes).tolist()
     sizes = objective.layer_sizes(n_features, hidden, q, n_classes)
     settings = training_settings(estimator, n_rows)

@@ -36,6 +36,7 @@ from cocoloss.fitting.fit import (
     Fitted,
     Honest,
     check_arguments,
+    given_dimension,
     new_seed,
     read_inputs,
     solver_of,
@@ -169,7 +170,7 @@ def _fit_classes(
     names, copies = look.target.names, look.copies.astype(np.float64)
     labels = place[np.searchsorted(names, look.y)].astype(np.int64)
     preprocessor, inputs = table.read_sample(look.y, labels)
-    points = target_points(estimator.similarity, len(classes))
+    points = target_points(estimator.similarity, len(classes), given_dimension(estimator))
     prior = decision_prior(estimator.priors, estimator.class_weight, classes, totals)
 
     def second_pass(plan: Plan, scale: NDArray[np.float64]) -> Sequence[Sums]:

@@ -24,6 +24,7 @@ from cocoloss.fitting.fit import (
     Rows,
     check_arguments,
     finish_job,
+    given_dimension,
     job_of,
     make_design,
     new_seed,
@@ -95,7 +96,10 @@ def solve_rows(estimator: Any, rows: Rows, pace: Pace, q: int | None = None) -> 
         shape = int((1 - HELD_OUT) * n), d, len(rows.classes)
         design = make_design(estimator, shape, seed, holds_out=True)
     # Embeddings of kernels and networks have one dimension.
-    q = q if design is None else design.layer_sizes[-1]
+    if design is not None:
+        q = design.layer_sizes[-1]
+    elif q is None:
+        q = given_dimension(estimator)
     points = target_points(estimator.similarity, len(rows.classes), q)
     scale = beyond_balance(estimator.class_weight, rows.class_weights)
     lesson = Lesson(

@@ -95,11 +95,12 @@ def target_points(
     Parameters
     ----------
     kind : str or array of shape (C, C)
-        A name that :func:`similarity` knows and that needs no dimension, or a matrix G.
+        A name that :func:`similarity` knows, or a matrix G.
     n_classes : int
         Number of classes C, at least 2.
     embedding_dim : int, optional
-        Dimensions q of the points, at least the rank of G, which is the default.
+        Dimensions q of the points, at least the rank of G, which is the default. What "packing"
+        and "welch" depend on; C by default.
 
     Returns
     -------
@@ -117,7 +118,7 @@ def target_points(
     [[-1.0], [1.0]]
     """
     if isinstance(kind, str):
-        G = similarity(kind, n_classes, n_classes)
+        G = similarity(kind, n_classes, embedding_dim or n_classes)
     else:
         G = validate_similarity(kind, n_classes)
     values, vectors = np.linalg.eigh(G)
