@@ -180,6 +180,18 @@ def test_levels_of_text_have_the_order_that_is_given(run, refused, file, tmp_pat
     assert "is not among" in run(*asked, "--levels", "poor,good", code=1).stderr
 
 
+def test_levels_keep_their_order_where_some_rows_have_none(run, file, houses, tmp_path):
+    path, out = tmp_path / "gaps.csv", tmp_path / "m.coco"
+    few = houses.drop(columns="price").assign(state=houses["state"].where(houses.index % 5 == 0))
+    few.to_csv(path, index=False)
+    asked = ("fit", path, "--target", "state", "--levels", "poor,fair,good,splendid", "--out", out)
+    facts = json.loads(run(*asked, "--unlabelled", "soft", "--json").stdout)
+    model = cocoloss.load(out)
+    assert model.classes_.tolist() == list(facts["classes"]) == ["poor", "fair", "good"]
+    assert facts["unlabelled_rows"] == few["state"].isna().sum()
+    assert 0 <= facts["loo_mae"] < 0.5  # of rows that have a label
+
+
 def test_evaluate_judges_numbers_by_how_far_off_they_are(run, file, houses):
     asked = ("evaluate", file, "--target", "price", "--drop", "state", "--folds", 3)
     found = json.loads(run(*asked, *QUICK, "--json").stdout)

@@ -460,6 +460,17 @@ def test_a_few_numbers_in_blocks_are_the_table():
     assert two.predict(ROWS[:7]).shape == (7, 2)
 
 
+def test_a_constant_in_blocks_is_predicted_as_it_is():
+    constant = regress(cut(NUMBERS.assign(y=5.0), [1000]))
+    np.testing.assert_allclose(constant.predict(ROWS), 5)
+
+
+@pytest.mark.parametrize("estimator", [CoCoRegressor(), CoCoClassifier()])
+def test_a_table_in_memory_has_no_named_target(estimator):
+    with pytest.raises(CoCoError, match="only a table in blocks takes; give the column itself"):
+        estimator.fit(NUMBERS, "y")
+
+
 def test_numbers_that_the_sample_lacks_are_finite():
     odd = NUMBERS.assign(y=NUMBERS.y + 1)
     odd.loc[1234, "y"] = -1e3

@@ -36,6 +36,7 @@ SETTINGS = {
     "y",
     [
         FEW,
+        FEW.astype(float),
         pd.Series(FEW, index=X.index[::-1]),
         np.where(KNOWN, FEW, np.nan),
         np.where(KNOWN, NAMES[FEW], None),
@@ -44,7 +45,7 @@ SETTINGS = {
         pd.array(np.where(KNOWN, FEW, None), dtype="Int64"),
         pd.Series(np.where(KNOWN, FEW, None), dtype=object),
     ],
-    ids=["-1", "a series", "floats", "None", "strings", "categorical", "Int64", "objects"],
+    ids=["-1", "-1.0", "a series", "floats", "None", "strings", "categorical", "Int64", "objects"],
 )
 def test_gaps_and_minus_one_are_rows_without_a_label(y):
     filled, weights, known = read_known(X, y, None)
@@ -54,9 +55,12 @@ def test_gaps_and_minus_one_are_rows_without_a_label(y):
     assert set(filled) == set(pd.Series(y)[KNOWN])
 
 
-def test_minus_one_is_a_class_among_floats_and_text():
-    assert read_known(X, np.where(KNOWN, 1.0, -1.0), None)[2].all()
+def test_minus_one_is_a_class_among_text_and_among_floats_with_a_gap_or_fractions():
     assert read_known(X, np.where(KNOWN, "1", "-1"), None)[2].all()
+    assert read_known(X, np.where(KNOWN, 0.5, -1.0), None)[2].all()
+    signs = np.where(KNOWN, FEW % 2 * 2.0 - 1, np.nan)
+    np.testing.assert_array_equal(read_known(X, signs, None)[2], KNOWN)
+    assert -1 in signs
 
 
 def test_without_the_argument_minus_one_is_a_class_and_gaps_are_refused():

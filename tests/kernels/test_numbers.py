@@ -152,6 +152,16 @@ def test_skewed_numbers_are_expected_without_bias():
     assert undone.mean() < mean.mean()
 
 
+@pytest.mark.parametrize("scale", [2.0**-440, 2.0**440])
+def test_a_power_is_found_in_any_unit(scale):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3)).astype(np.float32)
+    y = np.exp(2 * X[:, 0] + 0.2 * rng.normal(size=100))
+    power = fitted(X, y).readout.response.powers
+    assert power[0] < 0.8
+    np.testing.assert_allclose(fitted(X, scale * y).readout.response.powers, power)
+
+
 def test_even_numbers_keep_their_scale():
     X, y = some_rows(200)
     assert fitted(X, y).readout.response.powers.tolist() == [1.0]

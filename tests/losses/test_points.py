@@ -9,7 +9,13 @@ from torch import nn
 
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import similarity, simplex_frame
-from cocoloss.losses import BalancedCoCoLoss, CoCoLoss, backward_in_chunks, moments
+from cocoloss.losses import (
+    BalancedCoCoLoss,
+    CoCoLoss,
+    DotRegressionLoss,
+    backward_in_chunks,
+    moments,
+)
 from oracles import on_the_sphere, value_and_grad
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-13}
@@ -149,6 +155,16 @@ def test_certain_soft_labels_are_the_labels(make, normalize):
     torch.testing.assert_close(loss.value_and_grad(h, p, w), expected, **TOLERANCE)
     components = loss.components(h, y, w)
     torch.testing.assert_close(loss.components(h, p, w), components, **TOLERANCE)
+
+
+def test_a_softmax_in_half_precision_has_soft_labels():
+    generator = torch.Generator().manual_seed(0)
+    p = torch.randn(1000, 4, generator=generator).softmax(-1)
+    h = torch.randn(1000, 5, generator=generator)
+    for dtype in (torch.float16, torch.bfloat16):
+        rounded = p.to(dtype)
+        exact = rounded.double() / rounded.double().sum(-1, keepdim=True)
+        torch.testing.assert_close(CoCoLoss(4)(h, rounded), CoCoLoss(4)(h, exact))
 
 
 TARGETS = {
@@ -293,6 +309,11 @@ BAD = {
     "missing probabilities": (CLASSES, (H, P * float("nan")), "sum nan"),
     "negative": (CLASSES, (H, torch.tensor([1.2, -0.2, 0, 0]).expand(6, 4)), "not negative"),
     "soft labels that learn": (CLASSES, (H, P.clone().requires_grad_()), "detach"),
+    "soft labels for dot regression": (
+        DotRegressionLoss(4, 5),
+        (H, P),
+        "soft labels are for CoCoLoss and BalancedCoCoLoss",
+    ),
     "weights of soft labels": (CLASSES, (H, P, W / 0), "row 0 has inf"),
 }
 

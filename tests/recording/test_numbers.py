@@ -25,6 +25,11 @@ def fitted():
     return estimator, record, train, test
 
 
+def test_what_is_better_is_better_in_any_unit():
+    for y in (1e100 * Y, 1e-100 * Y):
+        assert record_numbers(CoCoRegressor(random_state=0), X, y).is_better
+
+
 def test_the_estimator_is_that_of_fit_on_the_rows_to_learn_from(fitted):
     estimator, record, train, test = fitted
     again = clone(estimator).fit(X.iloc[train], Y.iloc[train])
@@ -85,13 +90,15 @@ def test_noise_is_not_better_than_guessing():
     ("estimator", "y", "said"),
     [
         (CoCoClassifier(), Y, "record_fit is for classifiers"),
-        (CoCoRegressor(), np.stack([Y, Y], axis=1), "one column of at least 5"),
+        (CoCoRegressor(), np.stack([Y, Y], axis=1), "y has 2 columns; a record is of one"),
     ],
 )
 def test_what_cannot_be_recorded_is_refused(estimator, y, said):
     with pytest.raises(CoCoError, match=said):
         record_numbers(estimator, X, y)
     assert not hasattr(estimator, "model_")
+    with pytest.raises(CoCoError, match="4 rows are too few for a record; it needs 5"):
+        record_numbers(CoCoRegressor(), X[:4], Y[:4])
 
 
 def test_a_regressor_is_sent_to_its_own_record():

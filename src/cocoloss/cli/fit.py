@@ -179,8 +179,9 @@ def _of_classes(estimator: Any, table: TrainingTable | TrainingBlocks) -> dict[s
         return facts | {"members": len(estimator.heads_), "epochs": estimator.n_iter_}
     facts |= {"networks": len(estimator.heads_) - 1, "loo_accuracy": estimator.loo_score_}
     if table.task == "levels" and isinstance(table, TrainingTable):
-        ranks = table.y.cat.codes.to_numpy()
-        facts["loo_mae"] = np.abs(estimator.loo_proba_.argmax(axis=1) - ranks).mean()
+        ranks = table.y.cat.codes.to_numpy()  # -1 without a label
+        missed = np.abs(estimator.loo_proba_.argmax(axis=1) - ranks)
+        facts["loo_mae"] = missed[ranks >= 0].mean()
     return facts
 
 

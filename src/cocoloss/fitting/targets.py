@@ -115,12 +115,20 @@ def by_levels(classes: NDArray[Any], levels: Any, reader: str) -> NDArray[Any]:
     return np.asarray(classes[np.argsort(rank)])
 
 
+def _check_given(y: Any, reader: str) -> None:
+    if y is None:
+        raise CoCoError(f"{reader} requires y to be passed, but the target y is None")
+    if isinstance(y, str):
+        raise CoCoError(
+            f"y is the name {y!r:.80}, which only a table in blocks takes; give the column itself"
+        )
+
+
 def read_target(
     X: Any, y: Any, sample_weight: Any, reader: str
 ) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Return a class and a weight for each row of X, or say what is wrong with them."""
-    if y is None:
-        raise CoCoError(f"{reader} requires y to be passed, but the target y is None")
+    _check_given(y, reader)
     try:
         if isinstance(y, (list, tuple)) and not all(isinstance(label, str) for label in y):
             as_array = np.asarray(y)  # would make text of a gap or a number among text
@@ -172,8 +180,7 @@ def read_numbers(
     >>> y.tolist(), weights.tolist()
     ([3.0, 4.0], [1.0, 1.0])
     """
-    if y is None:
-        raise CoCoError(f"{reader} requires y to be passed, but the target y is None")
+    _check_given(y, reader)
     array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(as_array(y))
     if array.dtype.kind == "c":
         raise CoCoError("Complex data not supported: y must hold real numbers")

@@ -46,7 +46,8 @@ def read_known(
 ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_]]:
     """Return y with any class in its gaps, weights, and which rows have a label.
 
-    Gaps are None, NaN and the like, and -1 among whole numbers.
+    Gaps are None, NaN and the like, and -1 among whole numbers; floats with a gap may have it as a
+    class.
     """
     if np.ndim(y) != 1:
         raise CoCoError("with unlabelled, y must be one column, with -1, None or NaN for no label")
@@ -54,7 +55,8 @@ def read_known(
     if n != len(given):
         raise CoCoError(f"X has {n} rows, but y has {len(given)}; give a class or a gap for each")
     known = given.notna().to_numpy()
-    if pd.api.types.infer_dtype(given, skipna=True) == "integer":
+    kind = pd.api.types.infer_dtype(given, skipna=True)
+    if kind == "integer" or (kind == "floating" and known.all() and not (given % 1).any()):
         known = known & (given != NO_LABEL).to_numpy(dtype=bool, na_value=False)
     weights = check_weights(sample_weight, n)
     if not known.any():

@@ -389,7 +389,8 @@ def _local_trees(
     """Fit trees of leaves as long as one more pays; return them, and what their mean adds."""
     trees: list[Tree] = []
     total = np.zeros(missed.shape)
-    if not pace.has(FOR_LEAVES, "trees of leaves"):
+    error = float(weights @ np.square(missed).sum(axis=1))
+    if not error or not pace.has(FOR_LEAVES, "trees of leaves"):
         return trees, total
     metric = plan.kernels[0].metric
     cuts = grow(X, metric, generator)
@@ -397,7 +398,6 @@ def _local_trees(
     pace.say(f"leaves: {setting.kind} of width {setting.width:g}, ridge {setting.ridge:g}")
     if setting.loss > WORTH_LEAVES:
         return trees, total
-    error = float(weights @ np.square(missed).sum(axis=1))
     while len(trees) < MOST_TREES:
         started = pace.elapsed
         tree, added = fit_leaves(setting, metric, X, missed, weights, cuts, dtype)

@@ -326,8 +326,10 @@ def _glance(
 
 def _power_of(y: NDArray[np.float64]) -> tuple[float, float, float]:
     """Return origin, unit and power that make skewed numbers even; those that leave others."""
-    varies = float(np.std(y)) > CONSTANT * float(np.abs(y).max())
-    tail = float(skew(y)) if varies else 0.0
+    largest = float(np.abs(y).max())
+    varies = float(np.std(y)) > CONSTANT * largest
+    # Cubes of large numbers overflow: a power of two takes away the scale, and no digit.
+    tail = float(skew(np.ldexp(y, -np.frexp(largest)[1]))) if varies else 0.0
     if not abs(tail) > SKEWED:
         return 0.0, 1.0, 1.0
     origin, sign = (float(y.min()), 1.0) if tail > 0 else (float(y.max()), -1.0)

@@ -29,7 +29,7 @@ LOOKS = (  # what a compiler says who was asked for a whole graph
     "the loss looks at its labels and weights, which breaks the graph; leave fullgraph=True out, "
     "or build the loss with validate=False to have it in the graph"
 )
-SUM_TOLERANCE = 1e-3  # of probabilities: room for a softmax in half precision
+SUM_TOLERANCE = 2.0**-8  # of probabilities: room for a softmax in bfloat16
 SHOWN = 6  # numbers of a row that a message shows
 
 Labels = Tensor | ArrayLike | Sequence[int]
@@ -315,9 +315,11 @@ def read_labels(labels: Labels, n_classes: int) -> Tensor:
     """Return labels as int64, or say why they are no integers."""
     y = as_tensor(labels, "labels")
     if y.dtype not in INTEGERS and y.numel():
+        remedy = "use labels.long() if they are whole numbers, or scikit-learn's LabelEncoder"
+        if y.dim() > 1 and y.shape[-1] == n_classes:
+            remedy = "soft labels are for CoCoLoss and BalancedCoCoLoss; labels.argmax(-1) is hard"
         raise CoCoError(
-            f"labels must be integers from 0 to {n_classes - 1}, not {y.dtype}; "
-            f"use labels.long() if they are whole numbers, or scikit-learn's LabelEncoder"
+            f"labels must be integers from 0 to {n_classes - 1}, not {y.dtype}; {remedy}"
         )
     return y.long()
 

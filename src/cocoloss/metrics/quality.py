@@ -107,7 +107,7 @@ def number_measures(
     root = Measure(
         float(rmse.mean()), _error(moved.mean(axis=1), weights), float(np.sqrt(variance).mean())
     )
-    if not (variance > 0).all():  # nothing to explain
+    if (np.ptp(y, axis=0) == 0).any():  # nothing to explain; the mean of equal numbers is rounded
         return {"RMSE": root}
     moved = (mse / variance * (spread - variance) - (squares - mse)) / variance
     r2 = Measure(float(np.mean(1 - mse / variance)), _error(moved.mean(axis=1), weights), 0.0)

@@ -87,11 +87,10 @@ def record_numbers(
     check_share(test_size, "test_size")
     X = as_table(estimator, X)
     numbers, _ = read_numbers(X, y, None, type(estimator).__name__)
-    if numbers.ndim != 1 or len(numbers) < FEWEST_ROWS:
-        raise CoCoError(
-            f"y has shape {numbers.shape}; a record is of one column of at least {FEWEST_ROWS} "
-            f"numbers"
-        )
+    if numbers.ndim != 1:
+        raise CoCoError(f"y has {numbers.shape[1]} columns; a record is of one: choose it")
+    if len(numbers) < FEWEST_ROWS:
+        raise CoCoError(f"{len(numbers)} rows are too few for a record; it needs {FEWEST_ROWS}")
     order = as_generator(random_state).permutation(len(numbers))
     n_test = int(np.clip(round(test_size * len(numbers)), 2, len(numbers) - 2))
     test, train = np.sort(order[:n_test]), np.sort(order[n_test:])
@@ -143,8 +142,10 @@ def _tested(estimator: CoCoRegressor, X: Any, y: NDArray[Any], mean: float) -> d
     ends = {asked: estimator.predict_interval(X, asked).T for asked in ASKED}
     lower, upper = ends[SHOWN]
     guessed = y - mean
-    # Of each row: by how much its squared error is less than that of the mean.
-    gain = np.square(guessed) - np.square(y - tested.predicted)
+    # Of each row: by how much its squared error is less than that of the mean, in a unit in which
+    # squares of squares are floats.
+    unit = float(np.abs(guessed).max()) or 1.0
+    gain = np.square(guessed / unit) - np.square((y - tested.predicted) / unit)
     return {
         "test": tested,
         "lower": lower,

@@ -284,7 +284,7 @@ def split_target(
         y = labels if task == "classes" else _as_levels(labels, numbers, levels, given)
     X = frame.drop(columns=target)
     if missing == "keep" and n_gaps:
-        y = y.astype(object).reindex(frame.index)
+        y = (y if task == "levels" else y.astype(object)).reindex(frame.index)
     else:
         X = X[present]
     return X.reset_index(drop=True), y.reset_index(drop=True)
