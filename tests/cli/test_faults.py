@@ -89,6 +89,7 @@ def test_thousands_of_columns_are_learnt(run, tmp_path):
     [
         (["fti", "t.csv"], "no command 'fti'; did you mean 'fit'?"),
         (["fit", "t.csv"], "Missing option '--target'"),
+        (["fit", "t.csv", "--target", "y", "--target", "z"], "was given 2 times: y, z"),
         (["fit", "t.csv", "--targte", "y"], "Did you mean '--target'?"),
         (["fit"], "Missing argument 'FILES...'"),
         (["fit", "t.csv", "--target", "y", "--out", "m", "--epochs", "many"], "'many'"),

@@ -618,10 +618,27 @@ def _note_codes_and_identifiers(X: "pd.DataFrame", codes: Sequence[str]) -> None
         )
 
 
+def _one_target(names: Sequence[str]) -> str:
+    """Return the target, unless there is a second one, of which click would take the last."""
+    if len(names) > 1:
+        raise click.UsageError(
+            f"--target was given {len(names)} times: {listed(names)}; a model predicts one column, "
+            f"so fit one for each, and --drop the others"
+        )
+    return names[0]
+
+
 TASKS = click.Choice(["classes", "levels", "numbers"])
 TASK = click.option("--task", type=TASKS, help="Type of the targets; classes by default.")
 ABOUT_COLUMNS = [
-    click.option("--target", required=True, metavar="COLUMN", help="The column to predict."),
+    click.option(
+        "--target",
+        required=True,
+        multiple=True,
+        callback=lambda _ctx, _, names: _one_target(names),
+        metavar="COLUMN",
+        help="The column to predict.",
+    ),
     click.option(
         "--task",
         type=TASKS,
