@@ -254,6 +254,17 @@ def test_workers_with_another_version_or_none_are_refused(client, message):
         workers.check_workers(client, "here")
 
 
+def test_a_worker_that_dies_as_it_is_asked_what_it_has_does_not_end_a_run():
+    lost = iter([OSError("in <TCP (closed) Scheduler Broadcast>: Stream is closed")])
+
+    def run(asked):
+        for error in lost:
+            raise error
+        return {"tcp://10.0.0.7:1": asked()}
+
+    workers.check_workers(SimpleNamespace(run=run, nthreads=dict), "here")
+
+
 def test_a_worker_of_several_threads_runs_one_task_at_a_time_if_it_comes_later_and_is_refused(
     by_hand, store, tmp_path
 ):

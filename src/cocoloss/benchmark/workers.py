@@ -292,6 +292,7 @@ class HerePool:
 
 
 CONNECT_SECONDS = 15
+RETRY_SECONDS = 0.2
 CLOSE_SECONDS = 5
 SETTINGS = {
     # A worker of ours that dies again and again is started again and again.
@@ -394,7 +395,7 @@ def check_workers(client: Any, name: str) -> None:
     """Refuse workers with another cocoloss than is here, or none, or with several threads."""
     remedy = "install the same version of 'cocoloss[benchmark]' there"
     try:
-        found = client.run(environment)
+        found = _environments(client)
     except Exception as error:
         raise CoCoError(
             f"the workers of {name} cannot import cocoloss as it is here ({one_line(error)}); "
@@ -412,6 +413,20 @@ def check_workers(client: Any, name: str) -> None:
                 f"(imports, limits, threads of its own) must not reach another; start workers with "
                 f"`dask worker {name} --nthreads 1 --nworkers auto`"
             )
+
+
+def _environments(client: Any) -> dict[str, Environment]:
+    """Return what each worker has; one that dies as it is asked, or comes, is asked again."""
+    latest = time.monotonic() + CONNECT_SECONDS
+    while True:
+        try:
+            found: dict[str, Environment] = client.run(environment)
+        except OSError:  # a lost connection
+            if time.monotonic() > latest:
+                raise
+            time.sleep(RETRY_SECONDS)
+        else:
+            return found
 
 
 def _version(place: Environment) -> str:
