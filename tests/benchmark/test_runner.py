@@ -434,6 +434,12 @@ def test_a_run_that_is_broken_off_keeps_its_new_store(tmp_path, monkeypatch):
 
 
 @pytest.mark.cluster
+def test_the_path_of_a_spec_is_no_spec(tmp_path):
+    with pytest.raises(CoCoError, match=r"such as load_spec\(path\) returns, not 'mine.toml'"):
+        run_benchmark("mine.toml", tmp_path / "mine.sqlite")
+    assert not any(tmp_path.iterdir())
+
+
 def test_a_script_without_a_main_guard_is_told_at_once(tmp_path):
     script = tmp_path / "mine.py"
     script.write_text("from cocoloss.benchmark.workers import start_cluster\nstart_cluster(2)\n")

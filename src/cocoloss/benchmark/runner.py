@@ -395,6 +395,8 @@ def run_benchmark(spec: Spec, store: str | os.PathLike[str], **options: Any) -> 
     CoCoError
         If the store or the cluster is lost. What was finished is kept.
     """
+    if not isinstance(spec, Spec):
+        raise CoCoError(f"spec must be a Spec, such as load_spec(path) returns, not {spec!r}")
     with store_if_used(store) as opened:
         return prepare(spec, opened).run(**options)
 
