@@ -12,15 +12,7 @@ from numpy.typing import NDArray
 from cocoloss.json_text import json_value
 from cocoloss.recording import NumbersRecord
 from cocoloss.recording.record import NumberOutcome, rounded
-from cocoloss.report.markup import render
-from cocoloss.report.run_parts import (
-    STYLES,
-    arguments_of,
-    columns_of,
-    drawn_why,
-    kernels_of,
-    why_of,
-)
+from cocoloss.report.run_parts import kernels_of, render_run
 
 SCRIPTS = ("draw.js", "numbers.js", "why.js")
 SHOWN = 0.9  # the intervals that are drawn
@@ -30,16 +22,11 @@ ODD = 0.05  # a coverage that is so far from what it should be deserves a word
 
 def numbers_report(record: NumbersRecord) -> str:
     """Return the report of a fit of numbers as HTML."""
-    on = f" on {record.data_name}" if record.data_name else ""
-    why = why_of(record)
-    return render(
+    return render_run(
         "numbers.html",
-        title=f"{record.model}{on}",
-        styles=STYLES,
-        scripts=SCRIPTS,
-        data=_script_data(record) | drawn_why(why),
-        why=why,
-        record=record,
+        record,
+        SCRIPTS,
+        _script_data(record),
         judged={"test rows": record.test, "leave-one-out": record.left_out},
         covered=record.coverage[SHOWN][0],
         width=record.coverage[SHOWN][1],
@@ -47,8 +34,6 @@ def numbers_report(record: NumbersRecord) -> str:
         most_points=MOST_POINTS,
         plain_width=np.ptp(np.quantile(record.left_out.true, [(1 - SHOWN) / 2, (1 + SHOWN) / 2])),
         left_out_guess=record.left_out.true.std(),
-        columns=columns_of(record),
-        arguments=arguments_of(record),
         **kernels_of(
             record.importances,
             record.tried,

@@ -8,17 +8,33 @@ from cocoloss.kernels.search import Setting
 from cocoloss.recording import NumbersRecord, RunRecord
 from cocoloss.recording.why import WhyRow
 from cocoloss.report.document import significant, visible
+from cocoloss.report.markup import render
 
 Record = RunRecord | NumbersRecord
 
-STYLES = ("page.css", "run.css")
 IMPORTANT = 12  # so many columns are ranked in the open, the others folded
 PLURALS = {"category": "categories"}
 
 
-def arguments_of(record: Record) -> list[tuple[str, str]]:
-    """Return the arguments, those first that are not the default."""
-    return sorted(record.arguments.items(), key=lambda item: item[0] not in record.changed)
+def render_run(
+    template: str, record: Record, scripts: Sequence[str], data: Mapping[str, Any], **context: Any
+) -> str:
+    """Return the page of a run by its template, with what both kinds of run have."""
+    why = why_of(record)
+    drawn = {} if why is None else {"why": [row["drawn"] for row in why["rows"]]}
+    return render(
+        template,
+        title=f"{record.model} on {record.data_name}" if record.data_name else record.model,
+        styles=("page.css", "run.css"),
+        scripts=scripts,
+        data={**data, **drawn},
+        record=record,
+        why=why,
+        columns=columns_of(record),
+        # Those first that are not the default.
+        arguments=sorted(record.arguments.items(), key=lambda item: item[0] not in record.changed),
+        **context,
+    )
 
 
 def kernels_of(
@@ -145,8 +161,3 @@ def _why_row(row: WhyRow, write: Callable[[float], str]) -> dict[str, Any]:
         ],
     }
     return {**vars(row), "sums": [*ends[0], *sums, *ends[1]], "drawn": drawn}
-
-
-def drawn_why(why: dict[str, Any] | None) -> dict[str, Any]:
-    """Return what the script gets of explanations."""
-    return {} if why is None else {"why": [row["drawn"] for row in why["rows"]]}

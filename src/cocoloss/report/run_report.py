@@ -23,17 +23,9 @@ from cocoloss.recording import NumbersRecord, RunRecord
 from cocoloss.recording.record import Outcome, Reliability, rounded
 from cocoloss.report.decisions_report import decisions_of, script_decisions
 from cocoloss.report.document import visible
-from cocoloss.report.markup import render
 from cocoloss.report.numbers_report import numbers_report
 from cocoloss.report.projection import Projection, project
-from cocoloss.report.run_parts import (
-    STYLES,
-    arguments_of,
-    columns_of,
-    drawn_why,
-    kernels_of,
-    why_of,
-)
+from cocoloss.report.run_parts import kernels_of, render_run
 
 SCRIPTS = (
     *("draw.js", "curves.js", "embedding.js", "reliability.js", "angles.js", "confusion.js"),
@@ -116,18 +108,13 @@ def run_report(
     if record.n_snapshots:
         with threadpool_limits(1, user_api="blas"):  # small products: threads only cost
             view = project(record)
-    on = f" on {record.data_name}" if record.data_name else ""
     together, alone = _whose(record)
-    why = why_of(record)
     calibration = _leading(record, record)
-    return render(
+    return render_run(
         "run.html",
-        title=f"{record.model}{on}",
-        styles=STYLES,
-        scripts=SCRIPTS,
-        data=script_data(record, view) | drawn_why(why),
-        why=why,
-        record=record,
+        record,
+        SCRIPTS,
+        script_data(record, view),
         view=view,
         together=together and {"kind": "together", "text": together},
         alone=alone and {"kind": "alone", "text": alone},
@@ -152,8 +139,6 @@ def run_report(
         means=_means(record) if view else [],
         by_rows=record.n_classes <= MANY_CLASSES,
         common_angle=common_angle(record),
-        columns=columns_of(record),
-        arguments=arguments_of(record),
         beside=_beside(beside or {}),
         n_folds=max(map(len, (beside or {}).values()), default=0),
         verdict=verdict,
