@@ -52,11 +52,11 @@ def decisions_of(record: RunRecord) -> dict[str, Any] | None:
         "n_thresholds": len(THRESHOLDS),
         "at": k,
         "now": {rows: measures_at(part, k, costs) for rows, part in known.items()},
-        "guess": guess_at(first, k, costs),
+        "guess": measures_at(first, k, costs, guess=True),
         "cells": cells_at(first, k),
         "other": names[1 - positive] if record.n_classes == 2 else None,
         "listed": [
-            (THRESHOLDS[j], measures_at(first, j, costs), guess_at(first, j, costs))
+            (THRESHOLDS[j], *(measures_at(first, j, costs, guess=guess) for guess in (False, True)))
             for j in map(_place, LISTED)
         ],
         "areas": [
@@ -94,11 +94,6 @@ def measures_at(
         total = silent * right + alarmed * alarm + missed * miss + found * hit
         measures["cost"] = total / n
     return measures
-
-
-def guess_at(part: Against, k: int, costs: list[list[float]] | None) -> dict[str, float]:
-    """Return the same of guessing as often."""
-    return measures_at(part, k, costs, guess=True)
 
 
 def cells_at(part: Against, k: int) -> list[list[int]]:
