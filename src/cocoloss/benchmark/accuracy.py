@@ -32,7 +32,7 @@ from cocoloss.benchmark.predictions import (
     predictions_of,
 )
 from cocoloss.benchmark.study import Study, TrialSpace, load_optuna
-from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit, seed_of, task_of
+from cocoloss.benchmark.tasks import Result, TableInfo, Task, Unit, properties_of, seed_of
 from cocoloss.exceptions import CoCoError
 from cocoloss.json_text import json_value
 from cocoloss.tables import (
@@ -83,7 +83,7 @@ GIVE_UP_AFTER = 5  # failed trials in a row from the first on: the model fails, 
 
 def plan(spec: "Spec", infos: Sequence[TableInfo]) -> list[Unit]:
     """List every model on every table, with the number of its tasks and a guess at their time."""
-    task = task_of(spec.kind)
+    task = properties_of(spec.kind).task
     with spec.at("tuning.trials"):
         for name in spec.tuning.trials:
             _find(spec, name, spec.models.own)  # one that is misspelt here would have no effect
@@ -105,7 +105,7 @@ def _kind_of(spec: "Spec", name: str) -> AnyModel:
 
 
 def _find(spec: "Spec", name: str, own: Mapping[str, str] | None = None) -> AnyModel:
-    task = task_of(spec.kind)
+    task = properties_of(spec.kind).task
     return (
         find_model(name, own) if task == "classes" else find_for_benchmark(TASKS[task], name, own)
     )
@@ -233,7 +233,7 @@ class Rows:
     @classmethod
     def of(cls, dataset: str, table: Any, spec: "Spec") -> "Rows":
         """Return all rows of a table."""
-        task = task_of(spec.kind)
+        task = properties_of(spec.kind).task
         y = np.asarray(table.y) if task == "classes" else TASKS[task].target(table.y)
         how, column = spec.folds.split
         if not how:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cocoloss._checks import listed
 from cocoloss.benchmark.store import TUNING, Store, chosen_variants, labels_of, tables_left_out
-from cocoloss.benchmark.tasks import EXPERIMENTS, OK, OPEN
+from cocoloss.benchmark.tasks import OK, OPEN, properties_of
 from cocoloss.exceptions import CoCoError
 from cocoloss.json_text import storable
 from cocoloss.stats import Comparison, bayesian_signed_rank, compare, holm
@@ -570,7 +570,7 @@ def analyse_accuracy(
     ``printed`` ranks, by measure, are set beside rankings of the same models. ``measure`` is
     another one to rank by, of those that the rows have.
     """
-    kind = EXPERIMENTS.get(findings.kind, EXPERIMENTS["accuracy"])
+    kind = properties_of(findings.kind)
     higher = kind.higher_is_better
     rope: float | None = ROPE
     if measure is not None and measure != kind.measure:

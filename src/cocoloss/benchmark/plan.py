@@ -23,8 +23,8 @@ from cocoloss.benchmark.tasks import (
     Unit,
     check_options,
     experiment_of,
+    properties_of,
     seed_of,
-    task_of,
 )
 from cocoloss.exceptions import CoCoError
 
@@ -43,7 +43,7 @@ class Tables:
         self.spec = spec
         with spec.at("data.source"):
             source = resolved(spec.data.source, spec.folder)
-            self._source = load_source(source, task_of(spec.kind))
+            self._source = load_source(source, properties_of(spec.kind).task)
         self._fewest = rows_needed(spec)
         self._given: pd.DataFrame | None = None  # folds of a file, once it is read
         self.left_out: dict[str, str] = {}  # tables of a folder that cannot be used, and why
@@ -106,7 +106,7 @@ class Tables:
                 f"{name}: {table.n_rows} rows cannot be split into folds.outer = {folds.outer}"
                 f"{within}; ask for fewer folds, or leave the table out"
             )
-        has_classes = task_of(self.spec.kind) != "numbers"
+        has_classes = properties_of(self.spec.kind).task != "numbers"
         n_folds = n_special_folds(table, self.spec)
         info = TableInfo(
             table.name,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cocoloss._checks import check_integer, check_option, did_you_mean
-from cocoloss.benchmark.tasks import EXPERIMENTS, digest_of
+from cocoloss.benchmark.tasks import digest_of, properties_of
 from cocoloss.exceptions import CoCoError
 
 GIVEN = "(fold)"  # the column that a file of folds becomes
@@ -338,7 +338,7 @@ class Spec:
     @property
     def _usually_untuned(self) -> bool:
         """Whether models of the kind have their usual settings unless the spec says otherwise."""
-        return self.kind in EXPERIMENTS and not EXPERIMENTS[self.kind].tunes
+        return not properties_of(self.kind).tunes
 
     @property
     def tunes(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from cocoloss._checks import counted
 from cocoloss.benchmark.analysis import AccuracyAnalysis, Findings
 from cocoloss.benchmark.spec import readable_time
-from cocoloss.benchmark.tasks import EXPERIMENTS, OPEN
+from cocoloss.benchmark.tasks import OPEN, properties_of
 from cocoloss.report.bench_rankings import lead_blocks, mean_cell, ranking_blocks
 from cocoloss.report.document import (
     Block,
@@ -63,7 +63,7 @@ def about_blocks(findings: Findings, module: Any) -> list[Block]:
         ("Complete", f"{n_ok:,} of {len(units):,}", "pairs of dataset and model"),
         ("Core time", readable_time(findings.core_seconds), f"{findings.n_tasks:,} tasks"),
     )
-    usual = EXPERIMENTS.get(findings.kind, EXPERIMENTS["accuracy"])
+    usual = properties_of(findings.kind)
     tuned = _is_tuned(findings)
     about = f"{usual.about} {TUNED if tuned else USUAL}."
     blocks: list[Block] = [Text(getattr(module, "ABOUT", about), "lead"), Cards(cards)]
@@ -95,7 +95,7 @@ def _is_tuned(findings: Findings) -> bool:
     spec, units = findings.spec, findings.units
     asked = spec["tuning"]
     may = units["n_trials"].sum() > 0 or (units["status"] == OPEN).any()
-    if not EXPERIMENTS.get(findings.kind, EXPERIMENTS["accuracy"]).tunes:
+    if not properties_of(findings.kind).tunes:
         may = may and "optimise" in spec
     return bool(may and (asked["trials_per_hyperparameter"] or asked.get("trials")))
 
