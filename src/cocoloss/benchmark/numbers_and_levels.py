@@ -224,7 +224,7 @@ def measure_levels(model: Model, fitted: Any, X: Any, y: NDArray[Any]) -> dict[s
     return {
         "balanced_accuracy": balanced_accuracy(y, ranks),
         "mae": float(np.abs(y - ranks).mean()),
-        "kappa": _kappa(y, ranks),
+        "kappa": weighted_kappa(y, ranks),
     }
 
 
@@ -235,7 +235,7 @@ def predicted_ranks(model: Model, fitted: Any, X: Any) -> NDArray[np.int64]:
     return np.asarray(np.clip(np.rint(predicted), 0, None), dtype=np.int64)
 
 
-def _kappa(y: NDArray[np.int64], ranks: NDArray[np.int64]) -> float:
+def weighted_kappa(y: NDArray[np.int64], ranks: NDArray[np.int64]) -> float:
     """Return Cohen's kappa with quadratic weights; by chance it is 0."""
     every = np.arange(max(y.max(), ranks.max()) + 1)
     if len(every) < 2:

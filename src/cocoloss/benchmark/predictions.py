@@ -21,6 +21,7 @@ from sklearn import metrics
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from cocoloss.benchmark.evaluation import auc, log_loss
+from cocoloss.benchmark.numbers_and_levels import weighted_kappa
 from cocoloss.benchmark.spec import what_there_is
 from cocoloss.benchmark.store import Store, chosen_variants
 from cocoloss.benchmark.tasks import OK, digest_of, load_place
@@ -138,12 +139,6 @@ def _log_loss(said: Predictions) -> float:
     return log_loss(said.y, said.scores, np.arange(len(said.classes)))
 
 
-def _kappa(said: Predictions) -> float:
-    every = np.arange(max(said.y.max(), said.predicted.max()) + 1)
-    weights = {"labels": every, "weights": "quadratic"}
-    return float(metrics.cohen_kappa_score(said.y, said.predicted, **weights))
-
-
 BUILT_IN = {
     measure.name: measure
     for measure in (
@@ -153,7 +148,7 @@ BUILT_IN = {
         Measure("log_loss", _log_loss, higher_is_better=False),
         Measure("rmse", lambda s: metrics.root_mean_squared_error(s.y, s.predicted), False),
         Measure("mae", lambda s: metrics.mean_absolute_error(s.y, s.predicted), False),
-        Measure("kappa", _kappa),
+        Measure("kappa", lambda s: weighted_kappa(s.y, s.predicted)),
     )
 }
 
