@@ -29,6 +29,7 @@ from cocoloss.report.document import (
     stand_out,
 )
 from cocoloss.stats import Comparison
+from cocoloss.stats.effects import joined
 
 # Others have three digits.
 FOUR_PLACES = frozenset({"balanced_accuracy", "accuracy", "log_loss", "relative_rmse", "r2"})
@@ -73,14 +74,14 @@ def in_words(ranking: Ranking) -> str:
     first = [model for model in comparison.models if ranks[model] == ranks.iloc[0]]
     peers = {m for clique in comparison.cliques if comparison.models[0] in clique for m in clique}
     others = [model for model in comparison.models if model in peers and model not in first]
-    said = f"{_listed(first)} {'has' if len(first) == 1 else 'share'} the best average rank, "
+    said = f"{joined(first)} {'has' if len(first) == 1 else 'share'} the best average rank, "
     said += (
         f"{ranks.iloc[0]:.2f} of {comparison.n_models} models on {comparison.n_datasets} datasets"
     )
     if not peers:
         said += ", and differs significantly from all others."
     else:
-        said += f", and cannot be told apart from {_listed(others)}." if others else "."
+        said += f", and cannot be told apart from {joined(others)}." if others else "."
     test = comparison.friedman
     differ = "differ" if test.f_p_value < comparison.alpha else "do not differ significantly"
     return (
@@ -287,10 +288,6 @@ def _rank(comparison: Comparison, model: str) -> Cell:
 def mean_cell(value: float, measure: str) -> Cell:
     """Return the mean of a measure with as many digits as it deserves."""
     return fixed(value, 4) if measure in FOUR_PLACES else brief(value)
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def lead_blocks(leads: Leads) -> list[Block]:

@@ -322,7 +322,7 @@ def prose(
         f"{model} ({rank:.2f} ± {deviation:.2f})"
         for model, (rank, deviation) in zip(comparison.models, ranks, strict=True)
     ]
-    said.append(f"Average ranks and their standard deviations are {_joined(places)}.")
+    said.append(f"Average ranks and their standard deviations are {joined(places)}.")
     said.append(_about_pairs(comparison))
     said.append(_about_one(comparison, beside, is_control=is_control))
     return " ".join(said)
@@ -339,8 +339,8 @@ def _about_pairs(comparison: Comparison) -> str:
     if not pairs:
         return f"Between models ({test}) no pair differs significantly."
     if not comparison.cliques:
-        return f"Between models ({test}) every pair differs significantly: {_joined(pairs)}."
-    return f"Between models ({test}) these differ significantly, and no others: {_joined(pairs)}."
+        return f"Between models ({test}) every pair differs significantly: {joined(pairs)}."
+    return f"Between models ({test}) these differ significantly, and no others: {joined(pairs)}."
 
 
 def _about_one(comparison: Comparison, beside: Against, *, is_control: bool) -> str:
@@ -371,5 +371,6 @@ def p_text(p_value: float) -> str:
     return f"p = {p_value:.3f}" if p_value >= LEAST_SHOWN else f"p < {LEAST_SHOWN:g}"
 
 
-def _joined(parts: Sequence[str]) -> str:
+def joined(parts: Sequence[str]) -> str:
+    """Write a list with "and" before the last item."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
