@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.multiclass import OneVsRestClassifier
@@ -36,6 +36,10 @@ from cocoloss.estimators.classifiers import BaseNetworkClassifier, ObjectiveClas
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.objective import CoCo, CrossEntropy, DotRegression, Objective
 
+if TYPE_CHECKING:
+    from cocoloss.benchmark.numbers_and_levels import Model
+
+AnyModel = TypeVar("AnyModel", ModelKind, "Model")
 SAMPLES = 20  # random points by which hyperparameters are counted
 SIZE = (500, 10, 3)  # rows, columns and classes that the space is shown to count them
 
@@ -357,20 +361,31 @@ def find_model(name: str, own: Mapping[str, str] | None = None) -> ModelKind:
 
     The last is the loss with weights of that exponent.
     """
+    known = MODELS
+    if match := TEMPERED.fullmatch(name):
+        tempered = _shuffled(balance=float(match[1]))
+        known = known | {name: _tuned_network(tempered, priors="empirical")}
+    return find_among(known, name, own, own_model)
+
+
+def find_among(
+    known: Mapping[str, AnyModel],
+    name: str,
+    own: Mapping[str, str] | None,
+    make_own: Callable[[str, str], AnyModel],
+) -> AnyModel:
+    """Return a model by its name, of those that are known or, by its place, of the user's own."""
     if own and name in own:
-        if name in MODELS or TEMPERED.fullmatch(name):
+        if name in known:
             raise CoCoError(
                 f"model {name!r} ({own[name]}) has the name of a model that cocoloss has; give "
                 f"yours another, such as 'my-{name}'"
             )
-        return own_model(name, own[name])
-    if name in MODELS:
-        check_installed(name, MODELS[name].needs)
-        return MODELS[name]
-    match = TEMPERED.fullmatch(name)
-    if match:
-        return _tuned_network(_shuffled(balance=float(match[1])), priors="empirical")
-    raise CoCoError(
-        f"there is no model {name!r}{what_there_is(name, MODELS)} (one of your own is given as "
-        f"name=package.module:factory)"
-    )
+        return make_own(name, own[name])
+    if name not in known:
+        raise CoCoError(
+            f"there is no model {name!r}{what_there_is(name, known)} (one of your own is given as "
+            f"name=package.module:factory)"
+        )
+    check_installed(name, known[name].needs)
+    return known[name]

@@ -351,29 +351,18 @@ def score_task_folds(
 
 def find_for_benchmark(judge: Judge, name: str, own: Mapping[str, str] | None = None) -> Model:
     """Return a model of a benchmark by its name: of the judge, or the user's own."""
-    from cocoloss.benchmark.models import check_installed, own_model  # noqa: PLC0415 - torch
+    from cocoloss.benchmark.models import find_among, own_model  # noqa: PLC0415 - torch
 
-    known = {**judge.models, **judge.more}
-    if own and name in own:
-        if name in known:
-            raise CoCoError(
-                f"model {name!r} ({own[name]}) has the name of a model that cocoloss has; give "
-                f"yours another, such as 'my-{name}'"
-            )
-        kind = own_model(name, own[name])
+    def make_own(name: str, place: str) -> Model:
+        kind = own_model(name, place)
         first = RawFrame if kind.raw else TablePreprocessor
 
         def make(seed: int, **params: Any) -> Any:
             return Reading(first(), kind.make(0, params, seed))
 
         return Model(name, make, "", kind.space, kind.n_hyperparameters, kind.whose)
-    if name not in known:
-        raise CoCoError(
-            f"there is no model {name!r}{what_there_is(name, known)} (one of your own is given as "
-            f"name=package.module:factory)"
-        )
-    check_installed(name, known[name].needs)
-    return known[name]
+
+    return find_among({**judge.models, **judge.more}, name, own, make_own)
 
 
 class _Ranked:
