@@ -47,7 +47,7 @@ from cocoloss.tables import (
 if TYPE_CHECKING:
     from cocoloss.benchmark.spec import Spec
 
-OWN_MODEL = 0.5  # seconds: anybody's guess
+OWN_MODEL = 0.5  # seconds: a guess
 # Seconds of models of numbers and levels, roughly, for each row
 SECONDS_A_ROW = {"coco": 2e-3, "coco-median": 2e-3, "coco-classes": 2e-3, "rf": 1e-3}
 USUAL_SECONDS = 1e-4
@@ -187,7 +187,7 @@ def run(task: Task, table: Any, spec: "Spec") -> Result:
     # In lockstep or not, each fold starts from weights of its own: one bad start must not be ten.
     seeds = [replace(task, stage="fold", part=str(k)).seed for k in numbers]
     folds = {k: outer[k] for k in numbers}
-    rows, said = data.evaluate(kind, params, folds, seeds, spec.measures)
+    rows, predictions = data.evaluate(kind, params, folds, seeds, spec.measures)
     if "inner_score" in task.params:
         rows = [row | {"inner_score": task.params["inner_score"]} for row in rows]
     if spec.folds.repeats > 1:
@@ -195,7 +195,7 @@ def run(task: Task, table: Any, spec: "Spec") -> Result:
             {"fold": row["fold"], "repeat": row["fold"] // spec.folds.outer} | row for row in rows
         ]
     extra = {"point": point} if "point" in task.params else {}
-    kept = said if spec.keep_predictions else ()
+    kept = predictions if spec.keep_predictions else ()
     return Result(means(rows), rows, json_value(params, other=repr), extra, predictions=kept)
 
 
@@ -291,11 +291,11 @@ class Rows:
         *,
         briefly: bool = False,
     ) -> tuple[list[dict[str, Any]], list[Predictions]]:
-        """Return a row of measures for each fold, and what was predicted if somebody asks for it.
+        """Return a row of measures for each fold, and the predictions if they are asked for.
 
         ``briefly`` is for trials, which have the measure that is optimised.
         """
-        spec, said = self.spec, []
+        spec, predictions = self.spec, []
         classes = np.unique(self.y) if self.task != "numbers" else np.empty(0)
         names = tuple(measures) if not briefly else (spec.optimise,) if spec.optimise else ()
 
@@ -309,7 +309,7 @@ class Rows:
                 task=self.task,
                 classes=classes,
             )
-            said.append(each)
+            predictions.append(each)
             return measured(each, names)
 
         asked = bool(names) or (spec.keep_predictions and not briefly)
@@ -317,9 +317,11 @@ class Rows:
         if isinstance(kind, Model):
             seeds = [seeds] * len(folds) if isinstance(seeds, int) else seeds
             judge, options = TASKS[self.task], options | {"device": spec.limits.device}
-            return judge_folds(judge, kind, params, self.X, self.y, folds, seeds, **options), said
-        options |= {"briefly": True} if briefly else {}
-        return evaluate_folds(kind, params, self.X, self.y, folds, seeds, **options), said
+            rows = judge_folds(judge, kind, params, self.X, self.y, folds, seeds, **options)
+        else:
+            options["briefly"] = briefly
+            rows = evaluate_folds(kind, params, self.X, self.y, folds, seeds, **options)
+        return rows, predictions
 
 
 def outer_folds(dataset: str, y: NDArray[Any], spec: "Spec") -> list[Fold]:

@@ -615,7 +615,7 @@ TAKEN_LATER = frozenset({"auc", "f1"})  # beside scikit-learn's, by `bench measu
 
 
 def _was_asked_for(name: str, findings: Findings) -> bool:
-    """Tell whether a column is a measure that somebody named, now or when it was run."""
+    """Say whether a column is a measure that a user asked for, now or when it was run."""
     from sklearn.metrics import get_scorer_names  # noqa: PLC0415 - heavy
 
     named = {*findings.spec.get("measures", ()), *TAKEN_LATER, *get_scorer_names()}
@@ -634,7 +634,7 @@ def _check_measure(findings: Findings, measure: str) -> None:
 
 
 def printed_ranks(folders: Iterable[Path]) -> Mapping[str, PrintedRanks]:
-    """Return ranks that a publication prints, by measure; none if nobody wrote them down.
+    """Return ranks that a publication prints, by measure; none if there is no such file.
 
     They are ``RANKS`` of the first file ``printed.py`` in these folders or the current one.
     """

@@ -191,22 +191,22 @@ def check_probabilities(
     probabilities: NDArray[Any], n_rows: int, n_classes: int, whose: str
 ) -> None:
     """Refuse what are no probabilities: scores, logits, or those of other classes."""
-    said = f"{whose}: predict_proba"
+    method = f"{whose}: predict_proba"
     if probabilities.shape != (n_rows, n_classes) or probabilities.dtype.kind not in "biuf":
         raise CoCoError(
-            f"{said} gave an array of {probabilities.dtype} of shape {probabilities.shape}; "
+            f"{method} gave an array of {probabilities.dtype} of shape {probabilities.shape}; "
             f"expected are numbers of shape ({n_rows}, {n_classes}), one column per class"
         )
     within = (probabilities >= -TOLERANCE) & (probabilities <= 1 + TOLERANCE)  # no NaN either
     if not within.all():
         raise CoCoError(
-            f"{said} gave {probabilities[~within][0].item()!r}; a probability is between 0 and 1"
+            f"{method} gave {probabilities[~within][0].item()!r}; a probability is between 0 and 1"
         )
     sums = probabilities.sum(axis=1)
     wrong = np.abs(sums - 1) > TOLERANCE
     if wrong.any():
         raise CoCoError(
-            f"{said} gave a row that sums to {sums[wrong][0].item():.6g}; the probabilities of a "
+            f"{method} gave a row that sums to {sums[wrong][0].item():.6g}; the probabilities of a "
             f"row sum to one"
         )
 

@@ -59,7 +59,7 @@ class Tables:
         """
         there = self._source.names()
         names = list(self.spec.data.datasets) or there
-        # What a suite holds was chosen by somebody, as if each were named; a folder just has it.
+        # The tables of a suite were chosen, as if each were named; those of a folder were not.
         may_leave_out = names is there and self.spec.data.source.startswith("folder:")
         # A name that is not there is refused before hours of reading those that are.
         for name in sorted(names, key=lambda name: name in there):
@@ -85,7 +85,7 @@ class Tables:
         return self._kept[dataset] if dataset in self._kept else self._read(dataset)
 
     def _said_of(self, name: str, error: CoCoError) -> str:
-        """Return one line that reports may show: without what it is said of, and where that is."""
+        """Return one line that reports may show: without the name of the table and its folder."""
         _, _, folder = resolved(self.spec.data.source, self.spec.folder).partition(":")
         line = " ".join(str(error).split()).replace(f"{folder}{os.sep}", "")
         return line.removeprefix(f"{name}: ")
@@ -180,12 +180,12 @@ def n_special_folds(table: "Table", spec: Spec) -> int:
     how, column = spec.folds.split
     if not how:
         return 0
-    said = f"{table.name}: folds.{how}"
+    where = f"{table.name}: folds.{how}"
     if column not in table.X.columns:
         names = [str(name) for name in table.X.columns]
-        raise CoCoError(f"{said}: there is no column {column!r}{what_there_is(column, names)}")
+        raise CoCoError(f"{where}: there is no column {column!r}{what_there_is(column, names)}")
     if table.n_features == 1:
-        raise CoCoError(f"{said}: there is no column beside {column!r} to learn from")
+        raise CoCoError(f"{where}: there is no column beside {column!r} to learn from")
     by, outer = table.X[column], spec.folds.outer
     try:
         if how == "given":
@@ -193,11 +193,11 @@ def n_special_folds(table: "Table", spec: Spec) -> int:
         if how == "time":
             return len(forward_folds(times_of(by), outer))
     except CoCoError as error:
-        raise CoCoError(f"{said}: {error}") from error
+        raise CoCoError(f"{where}: {error}") from error
     if by.isna().any() or by.nunique() < outer:
         gaps = f"{by.isna().sum()} gaps" if by.isna().any() else f"{by.nunique()} groups"
         raise CoCoError(
-            f"{said}: column {column!r} has {gaps}; folds.outer = {outer} needs a group for each "
+            f"{where}: column {column!r} has {gaps}; folds.outer = {outer} needs a group for each "
             f"row, and as many groups as folds"
         )
     return outer * spec.folds.repeats

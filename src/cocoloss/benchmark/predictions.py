@@ -1,7 +1,7 @@
-"""What models said of the rows that they were tested on: measured by name, kept, measured again.
+"""Predictions of the rows that models were tested on: measured by name, kept, measured again.
 
-A measure sees predictions and never a model. So one that somebody thinks of later is taken of the
-predictions that were kept, and is the number that the run itself would have recorded.
+A measure sees predictions and never a model. So a measure that is chosen later can be computed from
+kept predictions, and is the number that the run itself would have recorded.
 """
 
 import inspect
@@ -38,7 +38,7 @@ LONGEST = 60  # letters of a name within that of a file
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a model said of the test rows of a fold."""
+    """What a model predicts for the test rows of a fold."""
 
     fold: int
     rows: NDArray[np.intp]  # (n,), positions in the table
@@ -96,7 +96,7 @@ class Measure:
     of: Callable[[Predictions], float]
     higher_is_better: bool = True
 
-    def take(self, said: Predictions) -> float | None:
+    def take(self, predictions: Predictions) -> float | None:
         """Return the number; None if it needs probabilities, and the model gives none.
 
         NaN where it does not exist, such as the area under a curve where all rows have one class.
@@ -104,46 +104,48 @@ class Measure:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of classes that a fold has no row of
-                value = self.of(said)
+                value = self.of(predictions)
             return float(value)
         except CoCoError:
             raise
         except Exception as error:
-            if isinstance(error, AttributeError) and said.scores_are != PROBABILITY:
+            if isinstance(error, AttributeError) and predictions.scores_are != PROBABILITY:
                 return None  # in scikit-learn's own words: it has no predict_proba
-            if said.classes and len(np.unique(said.y)) < len(said.classes):
+            if predictions.classes and len(np.unique(predictions.y)) < len(predictions.classes):
                 return float("nan")
             raise CoCoError(
                 f"the measure {self.name!r} failed: {type(error).__name__}: {error}"
             ) from error
 
 
-def _area(said: Predictions) -> float:
+def _area(predictions: Predictions) -> float:
     """Return the area under the ROC curve; of several classes the mean of each against the rest."""
-    if said.scores is None:
+    if predictions.scores is None:
         raise AttributeError("no probabilities")
-    if not said.classes:
+    if not predictions.classes:
         raise CoCoError("the area under a ROC curve is one of classes; numbers have none")
-    return auc(said.y, said.scores, np.arange(len(said.classes)))
+    return auc(predictions.y, predictions.scores, np.arange(len(predictions.classes)))
 
 
-def _f1(said: Predictions) -> float:
+def _f1(predictions: Predictions) -> float:
     """Return the F1 of the second of two classes; of several classes the mean of all."""
-    average = "binary" if len(said.classes) == 2 else "macro"
-    return float(metrics.f1_score(said.y, said.predicted, average=average, zero_division=0))
+    average = "binary" if len(predictions.classes) == 2 else "macro"
+    return float(
+        metrics.f1_score(predictions.y, predictions.predicted, average=average, zero_division=0)
+    )
 
 
-def _log_loss(said: Predictions) -> float:
-    if said.scores is None or said.scores_are != PROBABILITY:
+def _log_loss(predictions: Predictions) -> float:
+    if predictions.scores is None or predictions.scores_are != PROBABILITY:
         raise AttributeError("no probabilities")
-    return log_loss(said.y, said.scores, np.arange(len(said.classes)))
+    return log_loss(predictions.y, predictions.scores, np.arange(len(predictions.classes)))
 
 
 BUILT_IN = {
     measure.name: measure
     for measure in (
         Measure("auc", _area),
-        Measure("roc_auc", _area),  # scikit-learn's has no say where there are several classes
+        Measure("roc_auc", _area),  # scikit-learn's does not work for several classes
         Measure("f1", _f1),  # likewise
         Measure("log_loss", _log_loss, higher_is_better=False),
         Measure("rmse", lambda s: metrics.root_mean_squared_error(s.y, s.predicted), False),
@@ -153,25 +155,25 @@ BUILT_IN = {
 }
 
 
-class _Said(BaseEstimator):
-    """A model that answers with what was said; rows are their places in it."""
+class _Replay(BaseEstimator):
+    """A model that repeats kept predictions; rows are their positions in them."""
 
-    def __init__(self, said: Predictions) -> None:
-        self.said = said
+    def __init__(self, predictions: Predictions) -> None:
+        self.predictions = predictions
 
     def predict(self, X: NDArray[np.intp]) -> Any:
-        return self.said.predicted[X[:, 0]]
+        return self.predictions.predicted[X[:, 0]]
 
 
-class _SaidNumbers(RegressorMixin, _Said):
+class _ReplayNumbers(RegressorMixin, _Replay):
     pass
 
 
-class _SaidClasses(ClassifierMixin, _Said):
-    def __init__(self, said: Predictions) -> None:
-        super().__init__(said)
-        self.classes_ = np.arange(len(said.classes))
-        scores: Any = said.scores
+class _ReplayClasses(ClassifierMixin, _Replay):
+    def __init__(self, predictions: Predictions) -> None:
+        super().__init__(predictions)
+        self.classes_ = np.arange(len(predictions.classes))
+        scores: Any = predictions.scores
 
         # Scikit-learn looks at what there is, and at what that is called.
         def predict_proba(X: NDArray[np.intp]) -> Any:
@@ -180,16 +182,16 @@ class _SaidClasses(ClassifierMixin, _Said):
         def decision_function(X: NDArray[np.intp]) -> Any:
             return (scores[:, 1] if scores.shape[1] == 2 else scores)[X[:, 0]]
 
-        if said.scores_are == PROBABILITY:
+        if predictions.scores_are == PROBABILITY:
             self.predict_proba = predict_proba
-        elif said.scores_are == DECISION:
+        elif predictions.scores_are == DECISION:
             self.decision_function = decision_function
 
 
-def _scored(scorer: Callable[..., Any], said: Predictions) -> float:
+def _scored(scorer: Callable[..., Any], predictions: Predictions) -> float:
     """Call what is called with a model, rows and the truth."""
-    model = (_SaidClasses if said.classes else _SaidNumbers)(said)
-    return float(scorer(model, np.arange(len(said.y))[:, None], said.y))
+    model = (_ReplayClasses if predictions.classes else _ReplayNumbers)(predictions)
+    return float(scorer(model, np.arange(len(predictions.y))[:, None], predictions.y))
 
 
 @cache  # asked for in every task
@@ -228,7 +230,9 @@ def _own_measure(place: str) -> Measure:
     if len(needed) == 3:
         return Measure(place, partial(_scored, function), higher)
     if len(needed) == 2:
-        return Measure(place, lambda said: function(said.y, said.predicted), higher)
+        return Measure(
+            place, lambda predictions: function(predictions.y, predictions.predicted), higher
+        )
     raise CoCoError(
         f"measure {place!r} needs {len(needed)} arguments; a metric takes two, truth and "
         f"predictions, and a scorer three: model, rows and truth"
@@ -239,18 +243,18 @@ def check_measures(names: Sequence[str], task: str) -> None:
     """Refuse what is no measure, or none of such targets, before anything is run."""
     y = np.array([0, 1, 0, 1])
     scores = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.4, 0.6]])
-    said = Predictions(0, np.arange(4), y, y, ("a", "b"), scores, PROBABILITY, task)
+    predictions = Predictions(0, np.arange(4), y, y, ("a", "b"), scores, PROBABILITY, task)
     if task == "numbers":
         y = np.array([1.0, 2.0, 4.0, 5.0])
-        said = Predictions(0, np.arange(4), y, y[::-1] + 0.5, task=task)
+        predictions = Predictions(0, np.arange(4), y, y[::-1] + 0.5, task=task)
     for name in names:
-        if find_measure(name).take(said) is None:
+        if find_measure(name).take(predictions) is None:
             raise CoCoError(f"the measure {name!r} needs probabilities, which {task} have not")
 
 
-def measured(said: Predictions, names: Sequence[str]) -> dict[str, float]:
-    """Return measures by name, but for those that need more than the model said."""
-    found = {name: find_measure(name).take(said) for name in names}
+def measured(predictions: Predictions, names: Sequence[str]) -> dict[str, float]:
+    """Return measures by name, without those that need more than was predicted."""
+    found = {name: find_measure(name).take(predictions) for name in names}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -289,22 +293,24 @@ def file_of(folder: Path, key: str) -> Path:
     return folder / f"{'-'.join(names)}-{digest_of(key)[:16]}.parquet"
 
 
-def keep(folder: Path, key: str, said: Sequence[Predictions]) -> None:
+def keep(folder: Path, key: str, predictions: Sequence[Predictions]) -> None:
     """Write the predictions of a task, one row each, as a whole file or not at all."""
     pa, pq = _load_pyarrow()
-    first = said[0]
+    first = predictions[0]
     columns: dict[str, Any] = {
-        "fold": np.repeat([each.fold for each in said], [len(each.rows) for each in said]),
-        "row": np.concatenate([each.rows for each in said]),
+        "fold": np.repeat(
+            [each.fold for each in predictions], [len(each.rows) for each in predictions]
+        ),
+        "row": np.concatenate([each.rows for each in predictions]),
     }
     for name in ("y", "predicted"):
-        values = np.concatenate([getattr(each, name) for each in said])
+        values = np.concatenate([getattr(each, name) for each in predictions])
         if first.task == "classes":  # by their names, which fill little once they are numbered
             names = np.array(first.classes, dtype=object)
             values = pa.DictionaryArray.from_arrays(pa.array(values), pa.array(names))
         columns[name] = values
     if first.scores is not None:
-        scores = np.concatenate([each.scores for each in said if each.scores is not None])
+        scores = np.concatenate([each.scores for each in predictions if each.scores is not None])
         for place, name in enumerate(first.classes):
             columns[f"{first.scores_are}({name})"] = scores[:, place]
     about = {"form": FORM, "key": key, "task": first.task, "classes": first.classes}
@@ -401,11 +407,11 @@ def add_measures(
         for task in store.rows(spec_hash=spec_hash, tuning=False, columns=columns):
             if task["status"] != OK:
                 continue
-            said = kept(folder, task["key"])
-            if said is None:
+            predictions = kept(folder, task["key"])
+            if predictions is None:
                 without += 1
                 continue
-            found = {each.fold: measured(each, measures) for each in said}
+            found = {each.fold: measured(each, measures) for each in predictions}
             rows = [{**row, **found.get(row["fold"], {})} for row in task["rows"]]
             for name in measures:
                 values = [of_fold[name] for of_fold in found.values() if name in of_fold]

@@ -39,7 +39,7 @@ SIGN_EVERY = 5.0  # seconds between two signs of life in the store
 
 
 class Progress:
-    """Is told how a run goes, counts, and shows nothing; displays are made from it."""
+    """Counts what a run has done and has left; subclasses display it."""
 
     def __init__(self) -> None:
         self.total = self.done = self.failed = 0
@@ -341,7 +341,7 @@ class Session:
         states = self.store.unit_states(self.plan.spec.hash)
         ended = {OK} if retry_failed else {OK, FAILED}
         if all(states.get(unit.key) in ended for unit in self.plan.units):
-            workers, scheduler = 0, None  # nobody is called for nothing
+            workers, scheduler = 0, None  # no workers are needed
         pool = self._pool(workers, scheduler, runner.run_id)
         try:
             return runner.run(pool)

@@ -489,8 +489,8 @@ def _read(cls: type[Spec], content: Mapping[str, Any], folder: Path) -> Spec:
         refuse_unknown(given, list(checks), f"{name}.")
         _refuse_missing(given, name)
         # What is empty is as if it were left out; a spec writes itself down so.
-        said = {key: value for key, value in given.items() if value != "" or key not in LATER}
-        values = {key: checks[key](value, f"{name}.{key}") for key, value in said.items()}
+        filled = {key: value for key, value in given.items() if value != "" or key not in LATER}
+        values = {key: checks[key](value, f"{name}.{key}") for key, value in filled.items()}
         found[name] = section(**values)
     _check_splits(found["folds"])
     own = found["models"].own  # run too, without their being named twice

@@ -136,7 +136,7 @@ class Database:
         if self.is_file:
             self._check_place(create)
         self.engine = self._engine(read_only=not create)
-        self._patience: tuple[float, ...] = ()  # a wrong URL is told at once
+        self._patience: tuple[float, ...] = ()  # a wrong URL is an error at once
         try:
             self._open(create)
         except BaseException:
@@ -240,7 +240,7 @@ class Database:
         try:
             version = self.reading(_schema_version)
         except CoCoError:
-            # A file in WAL mode on a read-only disk can be read only if it is said not to change.
+            # A file in WAL mode on a read-only disk can only be read as immutable.
             if create or not self.is_file or Path(f"{self.url.database}-wal").exists():
                 raise
             self.close()
@@ -269,8 +269,8 @@ class Database:
             yield
         except (exc.StatementError, exc.TimeoutError) as error:
             reason = " ".join(str(getattr(error, "orig", None) or error).split())
-            said = next((do for part, do in REMEDIES.items() if part in reason), reason)
-            line = f"cannot use the store {self.name}: {said}"
+            remedy = next((do for part, do in REMEDIES.items() if part in reason), reason)
+            line = f"cannot use the store {self.name}: {remedy}"
             if not self.is_file and _went_away(error):
                 raise _ServerGoneError(line) from error
             raise StoreError(line) from error
@@ -328,7 +328,7 @@ def _reading_mode(path: Path) -> str:
     A reader of a file in WAL mode needs two more, -wal and -shm, and makes them if they are not
     there. The last one to go removes them, after it has moved what the -wal holds into the file
     itself; but one with "ro" can do neither. So "rw" where there is nothing to move, and "ro" where
-    there is: somebody writes, or was killed, and what reads shall leave that as it is.
+    there is: a writer is at work, or was killed, and a reader must leave that as it is.
     """
     wal = Path(f"{path}-wal")
     return "ro" if wal.exists() and wal.stat().st_size else "rw"

@@ -4,8 +4,8 @@ A space is a function of an Optuna trial and the size of the table. It asks the 
 (any trial of Optuna's serves, also a ``FixedTrial``) and returns arguments of a model.
 
 The sampler of trial n is seeded by the name of the study and by n, and knows the trials that were
-told before it and those still running, in the order of their numbers. So a study that is told
-again what it was told before asks for the same points, whatever happened in between.
+scored before it and those still running, in the order of their numbers. So a study that is given
+the same scores again asks for the same points, whatever happened in between.
 """
 
 import hashlib

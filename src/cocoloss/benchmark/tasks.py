@@ -6,7 +6,7 @@ nothing of what a task computes. What passes is plain data that pickles small.
 An experiment is a module that is named by the ``kind`` of a spec. "accuracy", "regression" and
 "ordinal" are built in. Any other kind is a Python file ``<kind>.py`` beside the spec, in a folder
 that is given, or in the current one; or a module that is installed, such as "package.module". What
-such a module has is said by :class:`Experiment`.
+such a module has is listed by :class:`Experiment`.
 """
 
 import hashlib
@@ -351,7 +351,7 @@ def load_experiment(kind: str, folders: Iterable[Path] = ()) -> Experiment:
         module = importlib.import_module(named) if file is None else _import_file(kind, file)
     except CoCoError:
         raise
-    except (Exception, SystemExit) as error:  # it may be anybody's
+    except (Exception, SystemExit) as error:  # the module may be the user's
         raise CoCoError(
             f"experiment {kind!r} fails on import: {type(error).__name__}: {error}"
         ) from error

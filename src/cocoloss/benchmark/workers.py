@@ -150,7 +150,7 @@ _IMPORTING = threading.RLock()
 
 
 def dask_setup(_worker: Any) -> None:
-    """Be deaf to Ctrl-C, as Dask calls this in each worker of ours: the driver ends them."""
+    """Ignore Ctrl-C; Dask calls this in each worker of ours, and the driver ends them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -214,10 +214,10 @@ def _import_once(
 def one_line(error: BaseException) -> str:
     """Return the kind and the message of an error, as a database takes it."""
     try:
-        said = str(error)
+        message = str(error)
     except Exception as slip:  # noqa: BLE001 - an error of a model's own may have any slip
-        said = f"(its message fails with {type(slip).__name__})"
-    text: str = storable(" ".join(f"{type(error).__name__}: {said}".split()))
+        message = f"(its message fails with {type(slip).__name__})"
+    text: str = storable(" ".join(f"{type(error).__name__}: {message}".split()))
     return text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"
 
 
@@ -363,7 +363,7 @@ def connect(scheduler: Any) -> Any:
 
 
 def _knock(address: str) -> None:
-    """See whether anybody answers: a client that finds nobody leaves noise when it is dropped."""
+    """Check that a scheduler answers: a client that finds none logs errors when it is dropped."""
     _, distributed = load_dask()
 
     async def knock() -> None:
@@ -439,7 +439,7 @@ def _version(place: Environment) -> str:
 def changed_dask() -> Iterator[None]:
     """Set what is set in Dask for the time of a benchmark, and keep it from logging.
 
-    A worker that dies is our business; what matters, we say.
+    A worker that dies is handled here, and reported as the end of its task.
     """
     dask, _ = load_dask()
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
@@ -472,7 +472,7 @@ class _Sent:
     future: Any = None
     table: Any = None  # the future that it was sent with
     worker: str = ""
-    started: float | None = None  # when the worker said so
+    started: float | None = None  # as the worker reported
     starts: int = 0
     sends: int = 0
 
@@ -563,7 +563,7 @@ class DaskPool:
         return [(key, done) for key, value in ended if (done := self._judge(key, value))]
 
     def running(self) -> list[Running]:
-        """Return what workers have said that they began."""
+        """Return the tasks that workers have reported as begun."""
         now = time.monotonic()
         return [
             Running(key, sent.worker, now - sent.started)
@@ -618,7 +618,7 @@ class DaskPool:
             sent.starts += 1
 
     def _judge(self, key: str, value: Any) -> Finished | None:
-        """Return how a task ended; None if it is sent again, or if nobody waits for it."""
+        """Return how a task ended; None if it is sent again, or is not awaited any more."""
         sent = self._sent.get(key)
         if sent is None or (isinstance(value, _Lost) and value.future is not sent.future):
             return None
@@ -672,7 +672,7 @@ class DaskPool:
             if sent.worker not in self._client.ncores():  # it has gone, and another will begin
                 sent.started = None
                 continue
-            future, sent.future = sent.future, None  # what it says from now on is not heard
+            future, sent.future = sent.future, None  # later results are ignored
             self._client.cancel([future], force=True)
             # The driver waits for no answer: others have work to be sent, too.
             loop = self._client.loop.asyncio_loop

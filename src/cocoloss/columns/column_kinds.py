@@ -190,7 +190,7 @@ def warn_of_columns(
 
 
 def with_reasons(reasons: Mapping[str, str]) -> str:
-    """Return the first few columns with what is to be said about each."""
+    """Return the first few columns with a remark about each."""
     texts = [f"{name!r} ({reason})" for name, reason in reasons.items()]
     return listed(texts, quoted=False, separator="; ")
 
@@ -248,7 +248,7 @@ def _as_text(column: Distinct, found: ColumnKind, options: ColumnOptions) -> Col
     """Say whether what would be a category is text, to be read or to be left out."""
     first = column.values[0]
     if not found.about and _is_prose(column, options.max_categories):
-        # The same words for every fold, so that it is told once.
+        # The same words for every fold, so that the warning is shown once.
         return ColumnKind(TEXT, about=PROSE, remark="values of several words")
     if not _is_free_text(column, options.max_categories):
         return found

@@ -1,7 +1,8 @@
 """How a table differs from the one that an encoder learnt from: ranges, categories, gaps.
 
 Tables of the same kind differ a little, too: a few values beyond the range, a rare category. So
-only what many rows have is told, or what is far out; and nothing of encoders that know no columns.
+only what many rows have is reported, or what is far out; and nothing of encoders that know no
+columns.
 """
 
 from collections.abc import Collection
@@ -19,8 +20,8 @@ from cocoloss.columns.frames import MISSING, UNSEEN, read_table
 from cocoloss.columns.quantities import as_timestamps
 
 MARGIN = 0.1  # of the range, by which a value may be beyond it
-FAR_OUT = 10.0  # ranges beyond the range: a single such value is told
-LEAST_SHARE = 0.1  # of the rows, that are told for anything else
+FAR_OUT = 10.0  # ranges beyond the range: a single such value is reported
+LEAST_SHARE = 0.1  # of the rows, that are reported for anything else
 MOST_ROWS = 100_000  # that are looked at; later ones are not
 
 OUT_OF_RANGE = "out_of_range"

@@ -1,7 +1,7 @@
 """What was learnt of a table's columns, as frozen values that turn tables into matrices.
 
 Numpy and pandas alone: a model file predicts from these values without scikit-learn. How a kind of
-column is read or encoded is not this file's business.
+column is read or encoded is not known here.
 """
 
 import warnings

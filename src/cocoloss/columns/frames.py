@@ -1,6 +1,6 @@
 """A table of any library as columns, and as one block of numbers where that is all there is.
 
-What is no table is refused here, in one line. What a column means is not this file's business.
+What is no table is refused here, in one line. What a column means is not known here.
 """
 
 import inspect

@@ -1,6 +1,6 @@
 """The face towards scikit-learn: transformers that hold an encoder, and what builds one of them.
 
-What is learnt of a table, and how, is the encoder's business.
+What is learnt of a table, and how, is decided by the encoder.
 """
 
 from collections.abc import Sequence

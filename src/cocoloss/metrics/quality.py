@@ -1,4 +1,4 @@
-"""How good honest predictions are, with standard errors, beside guessing: arrays in, numbers out.
+"""Quality of out-of-sample predictions, with standard errors, beside guessing, from arrays.
 
 Standard errors are those of means over independent rows: every measure is a smooth function of
 means, and its influence function (the infinitesimal jackknife; for the AUC that is DeLong's) says

@@ -44,9 +44,9 @@ class Ranks:
     def gather(self, value: Any) -> list[Any]:
         """Return what each rank has, in their order: a small value that can be pickled."""
         distributed = sys.modules["torch"].distributed
-        heard: list[Any] = [None] * distributed.get_world_size(self.group)
-        distributed.all_gather_object(heard, value, group=self.group)
-        return heard
+        gathered: list[Any] = [None] * distributed.get_world_size(self.group)
+        distributed.all_gather_object(gathered, value, group=self.group)
+        return gathered
 
     def sum(self, array: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of the arrays that ranks have, exchanged where their backend wants it."""

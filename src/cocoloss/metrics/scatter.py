@@ -211,8 +211,8 @@ class ClassMoments:
         ranks = Ranks.of(process_group)
         own = self._class_means
         q = None if own is None else own.means.shape[1]
-        heard = ranks.gather(None if own is None else (own.classes, as_array(own.means[0])))
-        found = [(classes, origin) for classes, origin in filter(None, heard)]
+        gathered = ranks.gather(None if own is None else (own.classes, as_array(own.means[0])))
+        found = [(classes, origin) for classes, origin in filter(None, gathered)]
         joined = ClassMoments()
         if not found:
             return joined

@@ -132,7 +132,7 @@ def decision_record(
             "most probable class": test_proba.argmax(axis=1),
             f"always {classes.tolist()[one]}": np.full(len(test_labels), one),
         }
-        paid = {name: float(costs[test_labels, said].mean()) for name, said in answers.items()}
+        paid = {name: float(costs[test_labels, c].mean()) for name, c in answers.items()}
     return DecisionRecord(int(rarest if place is None else place), against, costs, paid)
 
 
@@ -173,10 +173,10 @@ def worst_rows(
     table: Any,
     places: NDArray[np.int64],
     order: NDArray[np.intp],
-    told: list[tuple[str, str, float]],
+    remarks: list[tuple[str, str, float]],
     importances: dict[str, float],
 ) -> WorstRows:
-    """Return rows of a table in an order, the worst first, with what is told of each.
+    """Return rows of a table in an order, the worst first, with what is shown beside each.
 
     Places are those of its rows in the whole table, which frames of pandas know by themselves.
     Columns are shown by importance, if that is known, else as they come.
@@ -194,7 +194,7 @@ def worst_rows(
     rows = tuple(
         WorstRow(str(label), *of_row, tuple(map(_shown, values)))
         for label, of_row, values in zip(
-            part.index, told, part.itertuples(index=False, name=None), strict=True
+            part.index, remarks, part.itertuples(index=False, name=None), strict=True
         )
     )
     return WorstRows(tuple(shown), len(names), rows)

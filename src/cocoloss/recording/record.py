@@ -234,7 +234,7 @@ class RunRecord:
 
     @property
     def n_snapshots(self) -> int:
-        """Number of snapshots S; 0 if nobody looked on the way."""
+        """Number of snapshots S; 0 if the fit was not watched."""
         return len(self.embeddings)
 
     @property
@@ -397,7 +397,7 @@ def arguments_of(estimator: Any) -> tuple[dict[str, str], tuple[str, ...]]:
 
 def _text(value: Any) -> str:
     if inspect.isroutine(value) or inspect.isclass(value):
-        return str(value.__name__)  # its repr has an address, which is nobody's business
+        return str(value.__name__)  # its repr has a memory address
     return textwrap.shorten(repr(value), LONGEST_ARGUMENT, placeholder=" …")
 
 

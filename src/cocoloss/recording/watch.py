@@ -1,4 +1,4 @@
-"""Watch a fit: the embedding by its epochs, or its ridges, and honest test results."""
+"""Watch a fit: the embedding by its epochs, or its ridges, and results on test rows."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -204,7 +204,7 @@ class _Rows(NamedTuple):
 
 
 def _looks(estimator: BaseNetworkClassifier, n_snapshots: int) -> Callable[..., dict[str, Any]]:
-    """Return the one for a solver; a fit that nobody can look into has no snapshots."""
+    """Return the one for a solver; without snapshots the fit is not watched."""
     if not n_snapshots:
         return _fit_blindly
     return _watch_networks if solver_of(estimator) == "network" else _walk_ridges
@@ -223,8 +223,8 @@ def _watch_networks(
     test_rows, test_labels = rows.take(rows.shown), rows.labels[rows.shown]
     test_inputs = as_inputs(job.preprocessor.transform(test_rows), job.preprocessor, test_rows)
     recorder = Recorder(job, np.concatenate([job.inputs[drawn], test_inputs]), n_snapshots)
-    heard: list[Callback] = [*(estimator.callbacks or []), *callbacks, recorder]
-    (trained,) = train_jobs([job], heard, verbose=estimator.verbose)
+    listeners: list[Callback] = [*(estimator.callbacks or []), *callbacks, recorder]
+    (trained,) = train_jobs([job], listeners, verbose=estimator.verbose)
     fitted = finish_job(job, trained)
     estimator.keep(*fitted)
     seconds = time.perf_counter() - started - recorder.seconds
@@ -237,7 +237,7 @@ def _watch_networks(
     epochs = np.array(list(recorder.snapshots))
     embeddings = np.stack([snapshot.embedding for snapshot in recorder.snapshots.values()])
     n_inputs, q = job.inputs.shape[1], embeddings.shape[2]
-    own = job.design.module  # whose hidden layers nobody knows
+    own = job.design.module  # whose hidden layers are unknown
     return {
         "layer_sizes": tuple(job.design.layer_sizes) if own is None else (n_inputs, q),
         "n_members": len(fitted.heads),
@@ -389,11 +389,11 @@ def _decisions(
         cheapest = _positions(estimator, estimator.predict(test, costs=costs))
     of_truth, predicted = proba[np.arange(len(labels)), labels], proba.argmax(axis=1)
     order = np.argsort(of_truth, kind="stable")[:WORST]
-    told = [(names[labels[i]], names[predicted[i]], float(of_truth[i])) for i in order]
+    remarks = [(names[labels[i]], names[predicted[i]], float(of_truth[i])) for i in order]
     counts = np.bincount(learnt, minlength=len(names))
     return {
         "decisions": decision_record(judged, rows.classes, counts, costs, cheapest),
-        "worst": worst_rows(test, rows.test, order, told, importances),
+        "worst": worst_rows(test, rows.test, order, remarks, importances),
     }
 
 
@@ -484,7 +484,7 @@ class Recorder:
         if not len(place):
             return
         started = time.perf_counter()
-        # Nobody knows whether the next epoch comes, so the weights of this one are kept.
+        # The next epoch may not come, so the weights of this one are kept.
         self._latest = epoch.number, _weights(epoch.network, int(place[0]))
         if epoch.number in self._epochs:
             self.snapshots[epoch.number] = self._look(self._latest[1])

@@ -171,8 +171,8 @@ def _worst(
     """Return the rows that predictions are farthest from."""
     off = y - predicted
     order = np.argsort(-np.abs(off), kind="stable")[:WORST]
-    told = [(amount(y[i]), amount(predicted[i]), float(off[i])) for i in order]
-    return worst_rows(X, places, order, told, described["importances"])
+    remarks = [(amount(y[i]), amount(predicted[i]), float(off[i])) for i in order]
+    return worst_rows(X, places, order, remarks, described["importances"])
 
 
 def _outcome(y: NDArray[Any], predicted: NDArray[Any]) -> NumberOutcome:

@@ -67,22 +67,22 @@ def why_of_classes(
     if not (model.has("predict_proba") or model.has("decision_function")):
         return None
     scores = model.scores(model.inputs(X))
-    sure, said = scores.max(axis=1), scores.argmax(axis=1)
+    sure, chosen_class = scores.max(axis=1), scores.argmax(axis=1)
     chosen = {
         "Most certain prediction": int(sure.argmax()),
         "Least certain prediction": int(sure.argmin()),
     }
-    wrong = np.flatnonzero(said != labels)
+    wrong = np.flatnonzero(chosen_class != labels)
     if len(wrong):
         chosen["Most certain error"] = int(wrong[sure[wrong].argmax()])
     frequent = np.argsort(-np.bincount(labels, minlength=len(names)), kind="stable")
     for c in frequent[:MOST_CLASSES]:
-        of_class = np.flatnonzero((labels == c) & (said == c))
+        of_class = np.flatnonzero((labels == c) & (chosen_class == c))
         if len(of_class):
             middle = of_class[np.argsort(sure[of_class], kind="stable")[len(of_class) // 2]]
             chosen[f"Typical for {names[c]}"] = int(middle)
     true = [names[c] for c in labels]
-    predicted = [names[c] for c in said]
+    predicted = [names[c] for c in chosen_class]
     by_name = dict(zip(model.classes.tolist(), names, strict=True))
     return _why(model, X, chosen, true, predicted, trained, by_name)
 
@@ -91,15 +91,15 @@ def why_of_numbers(
     model: Any, X: Any, y: NDArray[np.float64], widths: NDArray[np.float64], trained: pd.Index
 ) -> Why:
     """Explain test rows of numbers: the smallest, middle and largest, and that of least trust."""
-    said = model.predict(X)
-    order = np.argsort(said, kind="stable")
+    predicted = model.predict(X)
+    order = np.argsort(predicted, kind="stable")
     chosen = {
         "Largest prediction": int(order[-1]),
         "Smallest prediction": int(order[0]),
         "Median prediction": int(order[len(order) // 2]),
         "Widest interval": int(widths.argmax()),
     }
-    return _why(model, X, chosen, list(map(amount, y)), list(map(amount, said)), trained, {})
+    return _why(model, X, chosen, list(map(amount, y)), list(map(amount, predicted)), trained, {})
 
 
 def _why(

@@ -51,7 +51,7 @@ BOTH_NEMENYI = (
 
 
 def ranking_blocks(ranking: Ranking | NotRanked, prefix: str) -> list[Block]:
-    """Return all that is said of a ranking; ``prefix`` begins the names of its files."""
+    """Return all blocks of a ranking; ``prefix`` begins the names of its files."""
     heading = Heading(ranking.title, 3)
     if isinstance(ranking, NotRanked):
         return [heading, Text(f"No comparison over datasets. {ranking.reason}", "warning")]
@@ -74,18 +74,18 @@ def in_words(ranking: Ranking) -> str:
     first = [model for model in comparison.models if ranks[model] == ranks.iloc[0]]
     peers = {m for clique in comparison.cliques if comparison.models[0] in clique for m in clique}
     others = [model for model in comparison.models if model in peers and model not in first]
-    said = f"{joined(first)} {'has' if len(first) == 1 else 'share'} the best average rank, "
-    said += (
+    text = f"{joined(first)} {'has' if len(first) == 1 else 'share'} the best average rank, "
+    text += (
         f"{ranks.iloc[0]:.2f} of {comparison.n_models} models on {comparison.n_datasets} datasets"
     )
     if not peers:
-        said += ", and differs significantly from all others."
+        text += ", and differs significantly from all others."
     else:
-        said += f", and cannot be told apart from {joined(others)}." if others else "."
+        text += f", and cannot be told apart from {joined(others)}." if others else "."
     test = comparison.friedman
     differ = "differ" if test.f_p_value < comparison.alpha else "do not differ significantly"
     return (
-        f"{said} As a whole the models {differ}: Friedman χ² = {test.chi2:.1f}, "
+        f"{text} As a whole the models {differ}: Friedman χ² = {test.chi2:.1f}, "
         f"p = {significant(test.p_value)}; Iman-Davenport F = {significant(test.f)}, "
         f"p = {significant(test.f_p_value)}."
     )
@@ -157,8 +157,8 @@ def ranks_grid(ranking: Ranking) -> Grid:
             f"over folds."
         )
     if len(comparison.common_datasets) < comparison.n_datasets:
-        said = comparison.describe_means()
-        how += f" {said[0].upper()}{said[1:]}."
+        means_of = comparison.describe_means()
+        how += f" {means_of[0].upper()}{means_of[1:]}."
     beside = printed_note(ranking.printed, comparison) if ranking.printed else ""
     return Grid(
         "Means and average ranks",
@@ -171,16 +171,16 @@ def ranks_grid(ranking: Ranking) -> Grid:
 
 def printed_note(printed: PrintedRanks, comparison: Comparison) -> str:
     """Say where the printed numbers stand, and their test beside ours."""
-    said = (
+    text = (
         f"Printed: {printed.place}, CD {printed.critical_distance:g}, which is that of "
         f"{printed.n_datasets} datasets"
     )
     if comparison.critical_distance is not None:
-        said += f" (here {comparison.critical_distance:.3f} and {comparison.n_datasets})"
+        text += f" (here {comparison.critical_distance:.3f} and {comparison.n_datasets})"
     if printed.p_value is not None:
         p = significant(comparison.friedman.p_value)
-        said += f"; Friedman p = {significant(printed.p_value)} (here {p})"
-    return said + "."
+        text += f"; Friedman p = {significant(printed.p_value)} (here {p})"
+    return text + "."
 
 
 def reference_grid(ranking: Ranking) -> Grid:

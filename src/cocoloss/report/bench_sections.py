@@ -113,7 +113,7 @@ def _what_is_missing(missing: Any, n_units: int) -> str:
 
 def _protocol(findings: Findings, folds: Mapping[str, Any], *, tuned: bool) -> str:
     spec = findings.spec
-    said = _how_split(folds)
+    text = _how_split(folds)
     if tuned:
         trials = spec["tuning"]["trials_per_hyperparameter"]
         which = "the first outer fold" if spec["tuning"]["mode"] == "first" else "every outer fold"
@@ -123,26 +123,26 @@ def _protocol(findings: Findings, folds: Mapping[str, Any], *, tuned: bool) -> s
             else "no tuning"
         )
         by = f" by {spec['optimise']}" if spec.get("optimise") and trials else ""
-        said += f"; {how}{by}"
+        text += f"; {how}{by}"
         if any("max_iter" in one for found in findings.units["params"] for one in found or ()):
-            said += f"; {spec['training']['epochs']:,} epochs"  # of networks
+            text += f"; {spec['training']['epochs']:,} epochs"  # of networks
     cap = spec["data"]["max_rows"]
     rows = f"; at most {cap:,} rows of a table" if cap else ""
-    return f"Tables from {spec['data']['source']}; {said}{rows}; seed {folds['seed']}."
+    return f"Tables from {spec['data']['source']}; {text}{rows}; seed {folds['seed']}."
 
 
 def _how_split(folds: Mapping[str, Any]) -> str:
     """Say how rows were split; stores of before there was a choice have none of the keys."""
     repeats = folds.get("repeats", 1)
-    said = f"{folds['outer']} outer folds" + (f", {repeats} times" if repeats > 1 else "")
+    text = f"{folds['outer']} outer folds" + (f", {repeats} times" if repeats > 1 else "")
     if folds.get("given"):
         return f"outer folds as given by {folds['given']}"
     if folds.get("group"):
-        return f"{said}, no {folds['group']} in two of them"
+        return f"{text}, no {folds['group']} in two of them"
     return (
-        f"{said}, each after what it was learnt from by {folds['time']}"
+        f"{text}, each after what it was learnt from by {folds['time']}"
         if folds.get("time")
-        else said
+        else text
     )
 
 
@@ -154,7 +154,7 @@ def missing_blocks(findings: Findings) -> list[Block]:
         others = " that is not left out" if left_out else ""
         nothing = Text(f"Nothing: every model has a result on every dataset{others}.")
         return [*left_out, nothing]
-    said = {"failed": "failed", "timeout": "took too long"}
+    states = {"failed": "failed", "timeout": "took too long"}
     units = findings.units
     keys = zip(units["dataset"], units["model"], strict=True)
     n_trials = dict(zip(keys, units["n_trials"], strict=True))
@@ -162,7 +162,7 @@ def missing_blocks(findings: Findings) -> list[Block]:
         (
             Cell(line.dataset),
             Cell(line.model),
-            Cell(said.get(line.status) or _progress(line, n_trials[line.dataset, line.model])),
+            Cell(states.get(line.status) or _progress(line, n_trials[line.dataset, line.model])),
             Cell(line.reason),
             Cell(str(line.n_folds), float(line.n_folds)),
             Cell(str(line.attempts) if line.attempts else "", float(line.attempts)),
@@ -231,7 +231,7 @@ def _spec_lines(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
     for key, value in spec.items():
         if isinstance(value, Mapping) and not prefix:
             yield from _spec_lines(value, f"{key}.")
-        elif key != "deviations":  # which have been said before
+        elif key != "deviations":  # which are shown above
             values = value if isinstance(value, list | tuple) else [value]
             yield f"{prefix}{key}", ", ".join(map(str, values)) or "all"
 

@@ -227,7 +227,7 @@ def _stack(
 
 
 def caption_lines(comparison: Comparison, layout: Layout, *, about_test: bool) -> list[str]:
-    """Return what is said below the diagram: how to read it, and which test was done."""
+    """Return the caption of the diagram: how to read it, and which test was done."""
     lines = [DOTTED_NOTE] if any(bar.dotted for bar in layout.bars) else []
     if about_test:
         test = {"nemenyi": "Nemenyi", "wilcoxon": "Wilcoxon-Holm"}[comparison.test]

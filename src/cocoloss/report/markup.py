@@ -119,7 +119,7 @@ def escape_markdown(text: str) -> str:
 
 
 def block_as_markdown(block: Block, folder: str) -> str:
-    """Return one block; those that hold others are no business of this function."""
+    """Return one block; not those that hold others."""
     escape = escape_markdown
     block = block.as_items() if isinstance(block, Cards) else block
     match block:

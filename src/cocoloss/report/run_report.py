@@ -43,7 +43,7 @@ UPRIGHT = 6  # more classes than this, or longer names of more than a few, are w
 SHORT_NAME = 10  # characters
 MISTAKES = 6  # how many kinds of mistakes are listed
 
-FURTHEST = 4.0  # in widths of the picture: coordinates beyond are cut off, for nobody sees them
+FURTHEST = 4.0  # in widths of the picture: coordinates beyond are cut off
 LARGEST = 32767
 NOTHING = -32768  # a coordinate that is not a number
 
@@ -164,7 +164,7 @@ def _whose(record: RunRecord) -> tuple[str, str]:
     """Return whose numbers a part of the page shows: those of the model, or of what is looked into.
 
     The model is all networks, or kernels, together; what is looked into, epoch by epoch or ridge by
-    ridge, is the first. Nobody must take one for the other; both are empty where they are the same.
+    ridge, is the first. They must not be confused; both are empty where they are the same.
     """
     n, path = record.n_members, record.ridge_path
     together, alone = f"all {n} {record.member}s", f"{record.member} 1 of {n}"

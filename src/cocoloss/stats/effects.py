@@ -297,22 +297,22 @@ def prose(
         f"{measure} ({better} is better). Models were ranked on each dataset {how}, with "
         f"{'mean' if comparison.ranking_ties == 'average' else 'competition'} ranks for ties."
     )
-    said = [opening]
+    sentences = [opening]
     if comparison.dropped:
         n = len(comparison.dropped)
-        said.append(
+        sentences.append(
             f"{counted(n, 'further dataset')} {'was' if n == 1 else 'were'} left out because a "
             f"result is missing."
         )
     if comparison.filled:
         n = len(comparison.filled)
-        said.append(
+        sentences.append(
             f"{counted(n, 'missing result')} {'counts' if n == 1 else 'count'} as the worst."
         )
     friedman = comparison.friedman
     found = "rejects" if friedman.f_p_value < comparison.alpha else "does not reject"
     df = ", ".join(f"{each:g}" for each in friedman.f_df)
-    said.append(
+    sentences.append(
         f"The Friedman test {found} the hypothesis that all models perform equally "
         f"(chi2({friedman.df}) = {friedman.chi2:.2f}, {p_text(friedman.p_value)}; Iman and "
         f"Davenport's F({df}) = {friedman.f:.2f}, {p_text(friedman.f_p_value)})."
@@ -322,10 +322,10 @@ def prose(
         f"{model} ({rank:.2f} ± {deviation:.2f})"
         for model, (rank, deviation) in zip(comparison.models, ranks, strict=True)
     ]
-    said.append(f"Average ranks and their standard deviations are {joined(places)}.")
-    said.append(_about_pairs(comparison))
-    said.append(_about_one(comparison, beside, is_control=is_control))
-    return " ".join(said)
+    sentences.append(f"Average ranks and their standard deviations are {joined(places)}.")
+    sentences.append(_about_pairs(comparison))
+    sentences.append(_about_one(comparison, beside, is_control=is_control))
+    return " ".join(sentences)
 
 
 def _about_pairs(comparison: Comparison) -> str:

@@ -1,4 +1,4 @@
-"""Tables: read from files of many formats, written, fetched from sources, dealt into folds.
+"""Tables: read from files of many formats, written, fetched from sources, split into folds.
 
 What a column means to a model (its kind, its scale) is for :mod:`cocoloss.columns` to say.
 """

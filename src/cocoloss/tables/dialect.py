@@ -2,7 +2,7 @@
 
 ``csv.Sniffer`` is not used: it counts characters inside quoted fields and takes letters for
 separators. Here the beginning of the file is parsed under each candidate, and the one that gives
-even rows wins. What the cells mean is not this file's business.
+even rows wins. What the cells mean is not known here.
 """
 
 import codecs

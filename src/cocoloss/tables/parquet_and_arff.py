@@ -291,7 +291,7 @@ def _checked_header(path: object, lines: Iterator[str]) -> Iterator[str]:
 
 def _declared(name: str, kind: str | list[str], cells: tuple[Any, ...]) -> Any:
     if not isinstance(kind, str):
-        # Unordered: the order of the list is that in which somebody wrote it down.
+        # Unordered: the order of the list may be arbitrary.
         dtype: Any = pd.CategoricalDtype(list(dict.fromkeys(kind)), ordered=False)
         return pd.Series(pd.Categorical(cells, dtype=dtype), name=name)
     if kind == "STRING":

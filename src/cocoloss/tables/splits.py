@@ -1,4 +1,4 @@
-"""Rows dealt into folds, and large tables cut down, class by class and the same every time."""
+"""Stratified folds and row caps, the same for the same seed."""
 
 import hashlib
 import warnings
@@ -201,7 +201,7 @@ def times_of(column: Any) -> NDArray[np.float64]:
 
 
 def given_folds(numbers: Any) -> list[Fold]:
-    """Split rows as somebody says: each value is a fold; a gap or -1 is learnt from in all.
+    """Split rows as given: each value is a fold; a gap or -1 is learnt from in all.
 
     Parameters
     ----------

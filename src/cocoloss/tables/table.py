@@ -29,7 +29,7 @@ from cocoloss.number_text import AUTO, COMMA, without_point
 
 FINGERPRINT_VERSION = "cocoloss table 1"
 TASKS = ("classes", "levels", "numbers")  # what a target can be
-FEW_ROWS = 5  # of which nobody can tell classes from names
+FEW_ROWS = 5  # too few to tell classes from names
 MANY_CLASSES = 20  # fewer numbers than this are classes, whatever they look like
 FEWEST_NUMBERS = 10  # rows of which more than half differ: numbers, though they are few
 
@@ -210,7 +210,7 @@ def split_target(
         What to do with rows whose target is missing; ``len(frame) - len(y)`` of them are dropped.
         "keep" leaves gaps in y, which is of objects then.
     whole : bool
-        Whether this is the whole table. Of a part nobody asks how many classes it has.
+        Whether this is the whole table. The classes of a part are not counted.
     task : {"classes", "levels", "numbers"}
         What the target is; :func:`guess_task` has a guess.
     levels : sequence, optional
@@ -304,7 +304,7 @@ def guess_task(column: Any, decimal: str = AUTO) -> str:
     """Say whether a column to predict looks like classes or like numbers.
 
     Text and truths are classes, and so are few different numbers; more than 20 are numbers, and so
-    are ten of which more than half differ. That classes have an order nobody can guess.
+    are ten of which more than half differ. That classes have an order is not guessed.
 
     Examples
     --------

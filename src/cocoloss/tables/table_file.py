@@ -1,6 +1,6 @@
 """A table file: opened once, its format, encoding, dialect and decimal mark found once, then read.
 
-What the columns mean to a model is not this file's business.
+What the columns mean to a model is not known here.
 """
 
 import codecs
