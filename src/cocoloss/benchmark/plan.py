@@ -337,15 +337,14 @@ def remainder(plan: Plan, store: "Store | None", *, retry_failed: bool = False) 
         return Remainder(0, plan.seconds)
     states = store.unit_states(plan.spec.hash)
     found = _tally(store.counts(plan.spec.hash))
-    none = _Tally()
     pace = Pace()
     for unit in plan.units:
-        here = found.get((unit.dataset, unit.model), none)
+        here = found[unit.dataset, unit.model]
         if here.tasks and unit.seconds > 0:
             pace.add(unit.model, here.seconds, unit.seconds * here.tasks / unit.tasks)
     done, failed, left = 0, 0, 0.0
     for unit in plan.units:
-        here = found.get((unit.dataset, unit.model), none)
+        here = found[unit.dataset, unit.model]
         of_unit = unit.tasks
         if states.get(unit.key, OPEN) == OPEN:
             of_unit = min(here.tasks, unit.tasks)
@@ -367,11 +366,11 @@ class _Tally:
     seconds: float = 0.0
 
 
-def _tally(counts: Sequence[Count]) -> dict[tuple[str, str], _Tally]:
+def _tally(counts: Sequence[Count]) -> defaultdict[tuple[str, str], _Tally]:
     """Add up what has ended, by dataset and model."""
-    found: dict[tuple[str, str], _Tally] = {}
+    found: defaultdict[tuple[str, str], _Tally] = defaultdict(_Tally)
     for count in counts:
-        here = found.setdefault((count.dataset, count.model), _Tally())
+        here = found[count.dataset, count.model]
         here.tasks += count.tasks
         here.failed += count.tasks * (count.status != OK)
         here.seconds += count.seconds
@@ -412,7 +411,7 @@ def _describe(store: Store, runs: list[dict[str, Any]], label: str) -> dict[str,
         tasks[count.status] += count.tasks
     done = 0
     for unit in planned:
-        here = found.get((unit["dataset"], unit["model"]), _Tally()).tasks
+        here = found[unit["dataset"], unit["model"]].tasks
         done += min(here, unit["tasks"]) if unit["status"] == OPEN else unit["tasks"]
     quiet = (now() - run["seen_at"]).total_seconds()
     state = run["state"] if run["state"] != "running" or quiet < ALIVE else "broken"

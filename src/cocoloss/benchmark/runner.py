@@ -357,14 +357,6 @@ class Session:
         return DaskPool(spec, run_id, workers=workers, scheduler=scheduler, files=files)
 
 
-def prepare(
-    spec: Spec, store: Store, *, on_table: Callable[[str], object] | None = None
-) -> Session:
-    """Look at the tables and at the store, and say what there is to do."""
-    plan, tables = look(spec, on_table=on_table)
-    return Session(plan, remainder(plan, store), store, tables)
-
-
 def look(spec: Spec, *, on_table: Callable[[str], object] | None = None) -> tuple[Plan, Tables]:
     """Look at the tables and plan; nothing is made or written."""
     tables = Tables(spec)
@@ -398,7 +390,8 @@ def run_benchmark(spec: Spec, store: str | os.PathLike[str], **options: Any) -> 
     if not isinstance(spec, Spec):
         raise CoCoError(f"spec must be a Spec, such as load_spec(path) returns, not {spec!r}")
     with store_if_used(store) as opened:
-        return prepare(spec, opened).run(**options)
+        plan, tables = look(spec)
+        return Session(plan, remainder(plan, opened), opened, tables).run(**options)
 
 
 @contextmanager
