@@ -68,9 +68,9 @@ class Model:
 
     name: str  # in words
     make: Maker
-    rule: str = ""  # by which levels are read off, if the estimator knows rules
     space: Space | None = None  # None if it is not tuned
     n_hyperparameters: int = 0
+    rule: str = ""  # by which levels are read off, if the estimator knows rules
     whose: str = ""  # what messages call a model of the user's own; empty for ours
     needs: str = ""  # a package that need not be installed
     version: str = ""  # makes other keys of its tasks, where a model of a name has changed
@@ -116,11 +116,9 @@ def _lightgbm(seed: int) -> Any:
 
 REGRESSORS = {
     "coco": Model("CoCo", lambda seed: CoCoRegressor(random_state=seed)),
-    "hgb": Model("boosted trees", _peer(_boosting), "", suggest_boosting, 4),
-    "rf": Model(
-        "random forest", _peer(partial(_forest, RandomForestRegressor)), "", suggest_forest, 1
-    ),
-    "svr": Model("support vectors", _peer(_support_vectors), "", suggest_svr, 2),
+    "hgb": Model("boosted trees", _peer(_boosting), suggest_boosting, 4),
+    "rf": Model("random forest", _peer(partial(_forest, RandomForestRegressor)), suggest_forest, 1),
+    "svr": Model("support vectors", _peer(_support_vectors), suggest_svr, 2),
     "ridge": Model("ridge", _peer(lambda _: RidgeCV(np.logspace(-3, 4, 15)))),
 }
 if find_spec("lightgbm") is not None:
@@ -132,17 +130,16 @@ def _of_levels(seed: int) -> Any:
 
 
 LEVELS = {
-    "coco": Model("CoCo, most probable level", _of_levels, "mode"),
-    "coco-median": Model("CoCo, middle level", _of_levels, "median"),
+    "coco": Model("CoCo, most probable level", _of_levels, rule="mode"),
+    "coco-median": Model("CoCo, middle level", _of_levels, rule="median"),
     "coco-classes": Model("CoCo without order", lambda seed: CoCoClassifier(random_state=seed)),
     "rf": Model(
         "random forest of classes",
         _peer(partial(_forest, RandomForestClassifier, class_weight="balanced")),
-        "",
         suggest_forest,
         1,
     ),
-    "hgb": Model("boosted trees, rounded", _peer(_boosting), "", suggest_boosting, 4),
+    "hgb": Model("boosted trees, rounded", _peer(_boosting), suggest_boosting, 4),
 }
 
 
@@ -186,12 +183,12 @@ _BOOSTED = (  # name, what makes it, its space, t, and what it needs
 )
 # LightGBM had the matrix that others have, before it had frames.
 ON_FRAMES = {
-    name: Model(name, _on_frames(make, which), "", space, t, "", needs, "frames")
+    name: Model(name, _on_frames(make, which), space, t, needs=needs, version="frames")
     for name, make, which, space, t, needs in _BOOSTED
 }
 LEVELS_ON_FRAMES = ON_FRAMES | {
     f"{name}-w": Model(
-        f"{name} of classes", _on_frames(make, "Classifier", **weights), "", space, t, "", name
+        f"{name} of classes", _on_frames(make, "Classifier", **weights), space, t, needs=name
     )
     for name, make, space, t, weights in (
         ("lightgbm", "lightgbm_model", suggest_lightgbm, 4, {"class_weight": "balanced"}),
@@ -360,7 +357,7 @@ def find_for_benchmark(judge: Judge, name: str, own: Mapping[str, str] | None = 
         def make(seed: int, **params: Any) -> Any:
             return Reading(first(), kind.make(0, params, seed))
 
-        return Model(name, make, "", kind.space, kind.n_hyperparameters, kind.whose)
+        return Model(name, make, kind.space, kind.n_hyperparameters, whose=kind.whose)
 
     return find_among({**judge.models, **judge.more}, name, own, make_own)
 
