@@ -294,7 +294,7 @@ def test_a_failure_leaves_the_estimator_as_it_was(wine, monkeypatch):
         record_fit(estimator, X[:, :5], y, callbacks=[lambda e: e.number == 3 and fail()])
     assert vars(estimator) == before
     assert np.array_equal(estimator.predict_proba(X), predictions)
-    monkeypatch.setattr(watch, "columns_of", fail)  # after the fit
+    monkeypatch.setattr(watch, "about", fail)  # after the fit
     unfitted = clone(estimator)
     with pytest.raises(BrokenError):
         record_fit(unfitted, *wine)

@@ -387,6 +387,27 @@ def _degrees(gram: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(angles)
 
 
+def about(estimator: Any, X: Any) -> dict[str, Any]:
+    """Return what a fitted estimator says of itself and of the columns of a table."""
+    arguments, changed = arguments_of(estimator)
+    columns = columns_of(estimator.preprocessor_)
+    encoder, importances = estimator.model_.encoder, {}
+    if hasattr(estimator, "feature_importances_"):
+        importances = estimator.model_.column_importances()
+    return {
+        "arguments": arguments,
+        "changed": changed,
+        "versions": versions(),
+        **columns,
+        "column_gaps": encoder.n_gaps(X) if isinstance(encoder, TableEncoder) else {},
+        "importances": {
+            name: share
+            for name, share in importances.items()
+            if name not in columns["dropped_columns"]
+        },
+    }
+
+
 def arguments_of(estimator: Any) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the arguments as text, and the names of those that are not the default."""
     parameters = inspect.signature(type(estimator)).parameters

@@ -15,7 +15,6 @@ from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
 from cocoloss._checks import RandomState, as_generator, check_integer, check_share
-from cocoloss.columns.encoder import TableEncoder
 from cocoloss.estimators.classifiers import BaseNetworkClassifier, CoCoOrdinalClassifier
 from cocoloss.exceptions import CoCoError
 from cocoloss.fitting.fit import (
@@ -45,9 +44,7 @@ from cocoloss.recording.record import (
     MEASURES,
     Outcome,
     RunRecord,
-    arguments_of,
-    columns_of,
-    versions,
+    about,
 )
 from cocoloss.recording.why import Why, index_of, why_of_classes
 
@@ -394,27 +391,6 @@ def _decisions(
     return {
         "decisions": decision_record(judged, rows.classes, counts, costs, cheapest),
         "worst": worst_rows(test, rows.test, order, remarks, importances),
-    }
-
-
-def about(estimator: Any, X: Any) -> dict[str, Any]:
-    """Return what a fitted estimator says of itself and of the columns of a table."""
-    arguments, changed = arguments_of(estimator)
-    columns = columns_of(estimator.preprocessor_)
-    encoder, importances = estimator.model_.encoder, {}
-    if hasattr(estimator, "feature_importances_"):
-        importances = estimator.model_.column_importances()
-    return {
-        "arguments": arguments,
-        "changed": changed,
-        "versions": versions(),
-        **columns,
-        "column_gaps": encoder.n_gaps(X) if isinstance(encoder, TableEncoder) else {},
-        "importances": {
-            name: share
-            for name, share in importances.items()
-            if name not in columns["dropped_columns"]
-        },
     }
 
 

@@ -17,8 +17,7 @@ from cocoloss.fitting.targets import read_numbers
 from cocoloss.kernels.numbers import SolvedNumbers
 from cocoloss.recording.decisions import WORST, WorstRows, worst_rows
 from cocoloss.recording.measure import ROUNDING, metrics_by_round
-from cocoloss.recording.record import Covered, NumberOutcome, NumbersRecord
-from cocoloss.recording.watch import about
+from cocoloss.recording.record import Covered, NumberOutcome, NumbersRecord, about
 from cocoloss.recording.why import index_of, why_of_numbers
 
 ASKED = (0.5, 0.8, 0.9, 0.95)  # shares of the truth that intervals are to hold
