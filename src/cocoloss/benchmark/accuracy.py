@@ -133,8 +133,7 @@ def _unit(spec: "Spec", info: TableInfo, name: str, kind: AnyModel) -> Unit:
     seconds = trials * one_fit(rows * (inner - 1) / inner, n_folds=inner)
     seconds += one_fit(rows, n_folds=outer) if together else outer * one_fit(rows, n_folds=1)
     tasks = trials + (1 if together else outer)
-    version = kind.version if isinstance(kind, Model) else ""
-    return Unit.of(spec, info, name, tasks=tasks, seconds=seconds, version=version)
+    return Unit.of(spec, info, name, tasks=tasks, seconds=seconds, version=kind.version)
 
 
 def n_outer(spec: "Spec", info: TableInfo) -> int:

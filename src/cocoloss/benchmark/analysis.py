@@ -70,16 +70,13 @@ class Findings:
 
 def read_findings(store: Store, names: tuple[str, ...] = ()) -> list[Findings]:
     """Read the benchmarks of a store, or those of these names; the first started comes first."""
-    runs: dict[str, list[dict[str, Any]]] = {}
-    for run in store.runs():
-        runs.setdefault(run["spec_hash"], []).append(run)
+    runs = store.runs()
     if not runs:
         raise CoCoError(f"{store.name} is empty: no benchmark was run yet; see `bench run`")
-    everything = [run for of_spec in runs.values() for run in of_spec]
-    labels = labels_of(everything)
+    labels = labels_of(runs)
     return [
-        _read(store, runs[spec_hash], labels[spec_hash])
-        for spec_hash in chosen_variants(everything, names, store.name)
+        _read(store, [run for run in runs if run["spec_hash"] == spec_hash], labels[spec_hash])
+        for spec_hash in chosen_variants(runs, names, store.name)
     ]
 
 

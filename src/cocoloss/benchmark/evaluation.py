@@ -49,6 +49,7 @@ class ModelKind:
     whose: str = ""  # what messages call a model of the user's own; empty for ours
     raw: bool = False  # gets a frame with categories and gaps, not a matrix
     needs: str = ""  # a package that need not be installed
+    version: str = ""  # makes other keys of its tasks, where a model of a name has changed
 
 
 def balanced_accuracy_of(classifier: Any, X: Any, y: Any) -> float:

@@ -393,12 +393,13 @@ def status_of(store: Store) -> list[dict[str, Any]]:
         stand; the sum of seconds; failures; tables that could not be used; and of a running one
         what runs, and seconds left.
     """
-    runs: dict[str, list[dict[str, Any]]] = {}
-    for run in store.runs():
-        earlier = runs.pop(run["spec_hash"], [])
-        runs[run["spec_hash"]] = [*earlier, run]
-    labels = labels_of([run for of_spec in runs.values() for run in of_spec])
-    return [_describe(store, runs[spec_hash], labels[spec_hash]) for spec_hash in runs]
+    runs = store.runs()
+    labels = labels_of(runs)
+    latest_first = dict.fromkeys(run["spec_hash"] for run in reversed(runs))
+    return [
+        _describe(store, [run for run in runs if run["spec_hash"] == spec_hash], labels[spec_hash])
+        for spec_hash in reversed(latest_first)
+    ]
 
 
 def _describe(store: Store, runs: list[dict[str, Any]], label: str) -> dict[str, Any]:
