@@ -155,6 +155,11 @@ def test_the_paragraph_says_what_the_tables_say():
     assert "Tests:" not in without
 
 
+def test_prose_counts_pairs_that_are_too_many_to_name():
+    scores = {f"model {k}": [k + 0.01 * d for d in range(40)] for k in range(8)}
+    assert "of 28 pairs differ significantly; the table" in prose(compare(scores))
+
+
 def test_prose_counts_what_is_missing():
     frame = pd.DataFrame(TABLE)
     for n, left_out, filled in [

@@ -23,6 +23,7 @@ from cocoloss.stats.score_table import (
 
 RESAMPLES = 2000  # of the bootstrap over datasets
 LEAST_SHOWN = 0.001  # p-values below it are all written alike
+MOST_PAIRS = 15  # in a sentence
 EFFECTS = ("lead", "rank_biserial", "cliffs_delta")
 
 
@@ -338,6 +339,12 @@ def _about_pairs(comparison: Comparison) -> str:
     test = comparison.describe_test()
     if not pairs:
         return f"Between models ({test}) no pair differs significantly."
+    if len(pairs) > MOST_PAIRS:
+        total = comparison.n_models * (comparison.n_models - 1) // 2
+        return (
+            f"Between models ({test}) {len(pairs)} of {total} pairs differ significantly; the "
+            f"table of p-values lists them."
+        )
     if not comparison.cliques:
         return f"Between models ({test}) every pair differs significantly: {joined(pairs)}."
     return f"Between models ({test}) these differ significantly, and no others: {joined(pairs)}."
