@@ -90,7 +90,7 @@ PLAIN: dict[str, Any] = {
 }
 # Elsewhere: up to so many rows of a member, rows in a batch, and the rate that suits it.
 BATCHES = ((4_000, 64, 5e-3), (16_000, 128, 5e-3), (math.inf, 256, 8e-3))
-ROWS_SEEN = 300_000  # by a member in all its epochs, but in so many epochs at least and at most:
+ROWS_SEEN = 1_200_000  # by a member in all its epochs, but in so many epochs at least and at most:
 FEWEST_EPOCHS, MOST_EPOCHS = 6, 100
 PATIENCE = {"averaged": 10, "cosine": 30, "constant": 30}
 

@@ -164,7 +164,7 @@ def _with_networks(
         schedule = replace(schedule, seconds=pace.left)
     design = replace(design, schedule=schedule)
     seconds = min(schedule.n_epochs * an_epoch, pace.left)
-    pace.say(f"{N_NETWORKS} networks, {schedule.n_epochs} epochs, about {seconds:.0f} s")
+    pace.say(f"{N_NETWORKS} networks, {schedule.n_epochs} epochs, at most about {seconds:.0f} s")
     seeds = [seed + k for k in range(N_NETWORKS)]
     job = job_of(rows, design, [train] * N_NETWORKS, [held_out] * N_NETWORKS, seed, seeds)
     (trained,) = train_jobs([job], verbose=pace.verbose)
