@@ -482,8 +482,8 @@ class CoCoClassifier(BaseNetworkClassifier):
     dropout_layer : int, default=-1
         0 drops inputs, -1 drops before the output layer.
     max_iter : int or "auto", default="auto"
-        Epochs. "auto" is 100, and fewer for more than 3,000 rows: a member sees 300,000 rows, but
-        trains 6 epochs at least.
+        Epochs. "auto" is 100, and fewer for more than 12,000 rows: a member sees 1,200,000 rows,
+        but trains 6 epochs at least.
     batch_size : int or "auto", default="auto"
         Rows per step; "auto" is 64, from 4,000 rows on 128, and from 16,000 on 256. With CoCo,
         small batches of many classes are drawn in pairs of one class.
