@@ -192,6 +192,7 @@ def of_other_tasks(n):
         f"{n.value('regression/ratios', peer, 'geometric mean'):.2f}"
         for peer in ("lightgbm", "catboost")
     ]
+    ratios.append(f"{n.value('regression/full', 'lightgbm, 20,000', 'geometric mean'):.2f}")
     covered = n.percent("regression/measures", "coco", "within intervals of 0.9")
     yield ("| regression", "RMSE"), (*ratios, covered)
     off = [
