@@ -114,7 +114,6 @@ def test_figures_of_the_guides_are_those_of_the_rows(n):
         "docs/index.md": [n.score(each) for each in (DEFAULT, "ksvm-w", "hgb-w", LIGHTGBM)]
         + [
             f"A fit takes {n.value('accuracy-lite/costs', OURS, 'seconds in all'):.1f} s",
-            f"(geometric mean over {n_timed(n)} of the tables",
         ],
     }
     for path, sentences in said.items():
@@ -162,8 +161,8 @@ def of_66_tables(n):
     duel = "accuracy-lite/default/reference"
     counts = [n.cell(duel, "ksvm-w", how) for how in ("wins", "losses")]
     seconds = f"{n.value('accuracy-lite/costs', OURS, 'seconds in all'):.1f}"
-    yield ("kernel SVM", "LightGBM", "fit takes"), (*scores, *counts, f"{seconds} s", n_timed(n))
-    yield ("seconds to tune and fit",), (n_timed(n),)
+    yield ("kernel SVM", "LightGBM", "fit takes"), (*scores, *counts, f"{seconds} s")
+    yield ("66 tables", "seconds to tune and fit"), (n_timed(n),)
     yield ("the most accurate",), (f"{seconds} seconds",)
     yield ("paper", "tuned CoCo network", "kernel SVM"), (n.score("coco"), n.score("ksvm"))
 
