@@ -12,6 +12,7 @@ from cocoloss.geometry import similarity, simplex_frame
 from cocoloss.losses import (
     BalancedCoCoLoss,
     CoCoLoss,
+    CrossEntropyLoss,
     DotRegressionLoss,
     backward_in_chunks,
     moments,
@@ -155,6 +156,41 @@ def test_certain_soft_labels_are_the_labels(make, normalize):
     torch.testing.assert_close(loss.value_and_grad(h, p, w), expected, **TOLERANCE)
     components = loss.components(h, y, w)
     torch.testing.assert_close(loss.components(h, p, w), components, **TOLERANCE)
+
+
+@pytest.mark.parametrize("make", [DotRegressionLoss, CrossEntropyLoss])
+@pytest.mark.parametrize("class_weight", [None, [1.0, 2.0, 0.5, 3.0]])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_losses_of_one_term_a_sample_are_linear_in_soft_labels(make, class_weight, reduction):
+    torch.manual_seed(0)
+    h, _, w = draw(8, 5, 1)
+    p = soft(8, 4)
+    loss = make(4, 5, class_weight=class_weight, reduction=reduction).double()
+    c = torch.ones(4).double() if class_weight is None else torch.tensor(class_weight).double()
+    alone = make(4, 5, reduction="sum").double()
+    alone.load_state_dict(loss.state_dict())
+
+    def printed(h):
+        total = sum(
+            w[i] * p[i, a] * c[a] * alone(h[i : i + 1], torch.tensor([a]))
+            for i in range(8)
+            for a in range(4)
+        )
+        return total / (p @ c).sum() if reduction == "mean" else total
+
+    assert_both_ways(loss, printed, h, p, w)
+    certain = nn.functional.one_hot(torch.arange(8) % 4, 4).double()
+    expected = loss.value_and_grad(h, torch.arange(8) % 4, w)
+    torch.testing.assert_close(loss.value_and_grad(h, certain, w), expected, **TOLERANCE)
+    network = nn.Linear(5, 5).double()
+    value = backward_in_chunks(network, loss, h, p, 3, w)
+    torch.testing.assert_close(value, loss(network(h), p, w).detach(), **TOLERANCE)
+
+
+def test_cross_entropy_with_soft_labels_is_that_of_torch():
+    h, p = torch.randn(9, 4), soft(9, 4).float()
+    expected = nn.functional.cross_entropy(h, p)
+    torch.testing.assert_close(CrossEntropyLoss(4, None)(h, p), expected)
 
 
 def test_a_softmax_in_half_precision_has_soft_labels():
@@ -309,11 +345,6 @@ BAD = {
     "missing probabilities": (CLASSES, (H, P * float("nan")), "sum nan"),
     "negative": (CLASSES, (H, torch.tensor([1.2, -0.2, 0, 0]).expand(6, 4)), "not negative"),
     "soft labels that learn": (CLASSES, (H, P.clone().requires_grad_()), "detach"),
-    "soft labels for dot regression": (
-        DotRegressionLoss(4, 5),
-        (H, P),
-        "soft labels are for CoCoLoss and BalancedCoCoLoss",
-    ),
     "weights of soft labels": (CLASSES, (H, P, W / 0), "row 0 has inf"),
 }
 

@@ -18,6 +18,8 @@ LOSSES = {
     "points on the sphere": lambda **k: CoCoLoss(targets="points", **k),
     "dot regression": lambda **k: DotRegressionLoss(C, Q, random_state=0, **k),
     "cross-entropy": lambda **k: CrossEntropyLoss(C, Q, **k),
+    "soft dot regression": lambda **k: DotRegressionLoss(C, Q, random_state=0, **k),
+    "soft cross-entropy": lambda **k: CrossEntropyLoss(C, Q, **k),
 }
 every_loss = pytest.mark.parametrize("name", LOSSES)
 
@@ -25,7 +27,7 @@ every_loss = pytest.mark.parametrize("name", LOSSES)
 def batch(name, seed=0):
     generator = torch.Generator().manual_seed(seed)
     h = torch.randn(N, Q, dtype=torch.float64, generator=generator)
-    if name == "soft":
+    if "soft" in name:
         return h, torch.softmax(torch.randn(N, C, generator=generator).double(), 1)
     if "points" in name:
         v = torch.randn(N, 3, dtype=torch.float64, generator=generator)

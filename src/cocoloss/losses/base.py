@@ -204,8 +204,11 @@ class EmbeddingLoss(nn.Module, ABC):
         return tensor
 
     def read_targets(self, labels: Labels) -> Tensor:
-        """Return what came with the embeddings as a tensor: of labels the integers."""
-        return read_labels(labels, self.n_classes)
+        """Return what came with the embeddings as a tensor: integers, or soft labels."""
+        y = as_tensor(labels, "labels")
+        if y.is_floating_point() and y.dim() >= 2:
+            return read_soft_labels(y, self.n_classes)
+        return read_labels(y, self.n_classes)
 
     def check_batch(
         self,
@@ -315,11 +318,9 @@ def read_labels(labels: Labels, n_classes: int) -> Tensor:
     """Return labels as int64, or say why they are no integers."""
     y = as_tensor(labels, "labels")
     if y.dtype not in INTEGERS and y.numel():
-        remedy = "use labels.long() if they are whole numbers, or scikit-learn's LabelEncoder"
-        if y.dim() > 1 and y.shape[-1] == n_classes:
-            remedy = "soft labels are for CoCoLoss and BalancedCoCoLoss; labels.argmax(-1) is hard"
         raise CoCoError(
-            f"labels must be integers from 0 to {n_classes - 1}, not {y.dtype}; {remedy}"
+            f"labels must be integers from 0 to {n_classes - 1}, not {y.dtype}; "
+            f"use labels.long() if they are whole numbers, or scikit-learn's LabelEncoder"
         )
     return y.long()
 

@@ -61,7 +61,7 @@ def backward_in_chunks(
         order; both may hold others. All that has a length must have a row for each label; anything
         else, such as None or a truth, goes to every chunk as it is.
     labels : integer Tensor of shape (n,)
-        Classes, 0 to C - 1; or, for the CoCo losses, soft labels (n, C) or points (n, p).
+        Classes, 0 to C - 1; or soft labels (n, C), or for CoCo losses points (n, p).
     chunk_size : int
         Rows that go through the network at once.
     sample_weight : Tensor of shape (n,), optional

@@ -18,15 +18,12 @@ from cocoloss.losses.base import (
     EmbeddingLoss,
     Labels,
     LossOptions,
-    as_tensor,
     check_class_order,
     constant_in_graphs,
     drop_model_axis,
     is_traced,
     out_of_graph,
-    read_labels,
     read_points,
-    read_soft_labels,
     world_size,
 )
 from cocoloss.losses.moments import (
@@ -232,13 +229,8 @@ class CoCoLoss(EmbeddingLoss):
             return Components(*(drop_model_axis(term, embeddings) for term in scaled))
 
     def read_targets(self, labels: Labels) -> Tensor:
-        """Return labels as integers or probabilities, or points; see :meth:`EmbeddingLoss`."""
-        if self.n_classes is None:
-            return read_points(labels)
-        y = as_tensor(labels, "labels")
-        if y.is_floating_point() and y.dim() >= 2:
-            return read_soft_labels(y, self.n_classes)
-        return read_labels(y, self.n_classes)
+        """Return labels or points; see :meth:`EmbeddingLoss.read_targets`."""
+        return read_points(labels) if self.n_classes is None else super().read_targets(labels)
 
     def n_terms(self, batch_size: int) -> int:
         """Return the number of ordered pairs, samples with themselves included."""

@@ -22,13 +22,21 @@ from cocoloss.losses.base import (
     out_of_graph,
     world_size,
 )
+from cocoloss.losses.moments import without_autocast
+
+
+@without_autocast
+def product(rows: Tensor, matrix: Tensor) -> Tensor:
+    """Return a matrix product in full precision."""
+    return rows @ matrix.to(rows)
 
 
 class SamplewiseLoss(EmbeddingLoss):
     """A weighted sum over samples, divided by the summed class weights if ``reduction="mean"``.
 
     Class weights are normalised as in :func:`torch.nn.functional.cross_entropy`; without them
-    the divisor is the number of samples. Sample weights multiply the terms.
+    the divisor is the number of samples. Sample weights multiply the terms. Soft labels give the
+    expected sum and the expected divisor.
     """
 
     embedding_dim: int
@@ -63,6 +71,7 @@ class SamplewiseLoss(EmbeddingLoss):
     def evaluate(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return values and gradients; see :meth:`EmbeddingLoss.evaluate`."""
         normaliser = self.normaliser(batch.labels, batch.embeddings)
+        batch = self._with_shares(batch)
         terms, gradient = self.terms_and_grad(batch)
         value = self.sum_over_ranks(self._weighted_sum(terms, batch)) / normaliser
         for weight in self._weights(batch):
@@ -71,7 +80,10 @@ class SamplewiseLoss(EmbeddingLoss):
 
     @abstractmethod
     def terms(self, batch: Batch) -> Tensor:
-        """Return the unweighted term of each sample, (K, n), differentiably."""
+        """Return the unweighted term of each sample, (K, n), differentiably.
+
+        Soft labels are shares of classes, (K, n, C), with their weights: terms are linear in them.
+        """
 
     @abstractmethod
     def terms_and_grad(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -83,16 +95,19 @@ class SamplewiseLoss(EmbeddingLoss):
 
     def total(self, batch: Batch) -> Tensor:
         """Return the weighted sum of this rank's terms, (K,), differentiably."""
+        batch = self._with_shares(batch)
         return self._weighted_sum(self.terms(batch), batch)
 
     def normaliser(self, labels: Tensor, like: Tensor) -> Tensor:
-        """Return what the sum over all ranks is divided by, (K,), from labels (K, n) alone."""
-        K, n = labels.shape
+        """Return what the sum over all ranks is divided by, (K,), from labels alone."""
+        K, n = labels.shape[:2]
         alone = world_size(self.resolved_group()) == 1
         if alone and self.reduction == "sum" and n:
             return like.new_ones(K)
         if self.class_weight is None:
             mass = like.new_full((K,), n)
+        elif labels.is_floating_point():
+            mass = (labels.to(like) * self._class_weight(like)).sum((-2, -1))
         else:
             mass = self._class_weight(like)[labels].sum(-1)
         mass = self.sum_over_ranks(mass)
@@ -114,10 +129,19 @@ class SamplewiseLoss(EmbeddingLoss):
         assert weight is not None
         return self.constant("class_weight", lambda: weight, like.dtype, like.device)
 
+    def _with_shares(self, batch: Batch) -> Batch:
+        """Return soft labels in the dtype of the embeddings, times the weights of the classes."""
+        if not batch.labels.is_floating_point():
+            return batch
+        shares = batch.labels.to(batch.embeddings)
+        if self.class_weight is not None:
+            shares = shares * self._class_weight(shares)
+        return batch._replace(labels=shares)
+
     def _weights(self, batch: Batch) -> list[Tensor]:
         """Return the factors, (K, n) each, by which the terms are weighted."""
         weights = [] if batch.weight is None else [batch.weight]
-        if self.class_weight is not None:
+        if self.class_weight is not None and not batch.labels.is_floating_point():
             weights.append(self._class_weight(batch.embeddings)[batch.labels])
         return weights
 
@@ -197,13 +221,22 @@ class DotRegressionLoss(SamplewiseLoss):
 
     def terms(self, batch: Batch) -> Tensor:
         """Return (<h_i, v_{y_i}> - 1)^2 / 2."""
+        if batch.labels.is_floating_point():
+            return (batch.labels * self._residuals(batch.embeddings).square()).sum(-1) / 2
         residual, _ = self._residual(batch)
         return residual.square() / 2
 
     def terms_and_grad(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the terms and (<h_i, v_{y_i}> - 1) v_{y_i}."""
+        if batch.labels.is_floating_point():
+            residuals = self._residuals(batch.embeddings)
+            shared = batch.labels * residuals
+            return (shared * residuals).sum(-1) / 2, product(shared, self.prototypes)
         residual, v = self._residual(batch)
         return residual.square() / 2, residual.unsqueeze(-1) * v
+
+    def _residuals(self, embeddings: Tensor) -> Tensor:
+        return product(embeddings, self.prototypes.T) - 1  # (K, n, C)
 
     def _residual(self, batch: Batch) -> tuple[Tensor, Tensor]:
         v = self.prototypes.to(batch.embeddings)[batch.labels]  # (K, n, q)
@@ -272,6 +305,8 @@ class CrossEntropyLoss(SamplewiseLoss):
     def terms(self, batch: Batch) -> Tensor:
         """Return the negative log-likelihood of each sample."""
         logits = self.logits(batch.embeddings)
+        if batch.labels.is_floating_point():
+            return -(batch.labels * torch.log_softmax(logits, dim=-1)).sum(-1)
         terms = functional.cross_entropy(
             logits.flatten(0, 1), batch.labels.flatten(), reduction="none"
         )
@@ -280,9 +315,14 @@ class CrossEntropyLoss(SamplewiseLoss):
     def terms_and_grad(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the terms and V^T (softmax - one-hot)."""
         log_p = torch.log_softmax(self.logits(batch.embeddings), dim=-1)  # (K, n, C)
-        own = batch.labels.unsqueeze(-1)
-        terms = -log_p.gather(-1, own).squeeze(-1)
-        residual = log_p.exp().scatter_add_(-1, own, log_p.new_full((), -1).expand(own.shape))
+        if batch.labels.is_floating_point():
+            shares = batch.labels
+            terms = -(shares * log_p).sum(-1)
+            residual = log_p.exp() * shares.sum(-1, keepdim=True) - shares
+        else:
+            own = batch.labels.unsqueeze(-1)
+            terms = -log_p.gather(-1, own).squeeze(-1)
+            residual = log_p.exp().scatter_add_(-1, own, log_p.new_full((), -1).expand(own.shape))
         if self.output is not None:
             residual = residual @ self.output.weight.to(residual)
         return terms, residual
