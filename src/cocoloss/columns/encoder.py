@@ -174,10 +174,11 @@ class TableEncoder:
 
         A category that fit has not seen counts like about a standard deviation beyond the range.
         """
-        distance = self.scaler.box.distance(self.read_quantities(X))
-        cells = self.cells_out_of_range(X)
-        for name in self.one_hots:
-            distance += np.isinf(cells[name])
+        table = read_table(X, self.reader)
+        where = self.header.locate(table.header, self.kinds, self.reader)
+        distance = self.scaler.box.distance(_read_quantities(table, where, self._quantities))
+        for unseen in self._unseen(table, where).values():
+            distance += unseen
         return distance
 
     @property
@@ -200,11 +201,18 @@ class TableEncoder:
         where = self.header.locate(table.header, self.kinds, self.reader)
         outside = self.scaler.box.outside(_read_quantities(table, where, self._quantities))
         found = dict(zip(self._quantities, outside.T, strict=True))
+        for name, unseen in self._unseen(table, where).items():
+            found[name] = np.where(unseen, np.inf, 0.0)
+        return found
+
+    def _unseen(self, table: Table, where: Mapping[str, int]) -> dict[str, NDArray[np.bool_]]:
+        """Return which cells are categories that fit has not seen, column by column, (n_rows,)."""
+        found = {}
         for name, one_hot in self.one_hots.items():
             codes = one_hot.codes(table.column(where[name]), self.kinds[name])
             # Rare categories are not remembered one by one, nor is the only one beside gaps.
             vague = one_hot.has_infrequent or not one_hot.categories
-            found[name] = np.where((codes == UNSEEN) & (not vague), np.inf, 0.0)
+            found[name] = (codes == UNSEEN) & (not vague)
         return found
 
     def feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
