@@ -33,6 +33,13 @@ def check_share(value: object, name: str) -> float:
     return float(value)
 
 
+def check_truth(value: object, name: str) -> bool:
+    """Return ``value`` as a bool: text such as "no" would be true."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise CoCoError(f"{name} must be True or False, not {value!r:.80}")
+    return bool(value)
+
+
 def check_n_classes(n_classes: object) -> int:
     """Return the number of classes: there is nothing to tell apart below two."""
     return check_integer(n_classes, "n_classes", minimum=2)

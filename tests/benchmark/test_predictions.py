@@ -150,6 +150,18 @@ def test_measures_of_ones_own_are_metrics_or_scorers(three, tmp_path, monkeypatc
     check_measures(["rmse", "r2", "neg_mean_absolute_error"], "numbers")
 
 
+def test_measures_that_depend_on_how_classes_are_numbered_are_refused_for_classes():
+    of_order = {"rmse", "mae", "kappa", "r2", "explained_variance", "d2_absolute_error_score"}
+    of_order |= {name for name in metrics.get_scorer_names() if "_error" in name}
+    for name in of_order:
+        with pytest.raises(CoCoError, match=f"'{name}' is one of numbers or levels"):
+            check_measures([name], "classes")
+    for_classes = ["auc", "f1", "log_loss", "accuracy", "balanced_accuracy", "top_k_accuracy"]
+    for_classes += ["precision", "recall_macro", "jaccard", "matthews_corrcoef", "rand_score"]
+    check_measures([*for_classes, "roc_auc_ovo", "neg_brier_score"], "classes")
+    check_measures(["mae", "kappa"], "levels")
+
+
 @pytest.mark.parametrize("task", ["classes", "levels", "numbers"])
 def test_what_is_kept_comes_back_as_it_was(three, tmp_path, task):
     folds = [
@@ -262,6 +274,9 @@ def test_a_measure_that_is_added_later_is_what_the_run_would_have_recorded(finis
 def test_what_cannot_be_measured_is_said(finished, monkeypatch, tmp_path):
     monkeypatch.chdir(finished)
     assert "did you mean 'roc_auc'" in refusal("measure", "kept.sqlite", "--measure", "rocauc")
+    assert "one of numbers or levels" in refusal("measure", "kept.sqlite", "--measure", "r2")
+    said = refusal("measure", "kept.sqlite", "--measure", "zzz")
+    assert said.count(" f1,") == said.count(" roc_auc,") == 1
     assert "holds no predictions" in refusal(
         "measure", "kept.sqlite", "--measure", "f1", "--predictions", tmp_path
     )

@@ -138,6 +138,8 @@ def test_second_derivatives_go_through_the_norm():
     ("options", "message"),
     [
         ({"norm_weight": -1}, "norm_weight must be a number at least 0, not -1"),
+        ({"normalize": "yes"}, "normalize must be True or False, not 'yes'"),
+        ({"validate": None}, "validate must be True or False, not None"),
         ({"similarity": own_matrix(3)}, "the diagonal of the similarity.*normalize=False"),
     ],
 )

@@ -208,9 +208,10 @@ def find_measure(name: str) -> Measure:
         return _own_measure(name)
     known = metrics.get_scorer_names()
     if name not in known:
+        every = dict.fromkeys([*BUILT_IN, *known])  # some are both
         raise CoCoError(
-            f"there is no measure {name!r}{what_there_is(name, [*BUILT_IN, *known])} (one of your "
-            f"own is given as package.module:function)"
+            f"there is no measure {name!r}{what_there_is(name, every)} (one of your own is given "
+            f"as package.module:function)"
         )
     return Measure(name, partial(_scored, metrics.get_scorer(name)))
 
@@ -250,6 +251,35 @@ def check_measures(names: Sequence[str], task: str) -> None:
     for name in names:
         if find_measure(name).take(predictions) is None:
             raise CoCoError(f"the measure {name!r} needs probabilities, which {task} have not")
+    if task == "classes":
+        _refuse_order(names)
+
+
+def _refuse_order(names: Sequence[str]) -> None:
+    """Refuse measures of numbers or levels for classes; one's own may be of this numbering."""
+    for name in names:
+        if ":" not in name and _depends_on_order(find_measure(name)):
+            raise CoCoError(
+                f"the measure {name!r} is one of numbers or levels: for classes it would depend on "
+                f"how they are numbered; use balanced_accuracy, log_loss, f1 or auc"
+            )
+
+
+def _depends_on_order(measure: Measure) -> bool:
+    """Return whether a measure changes when three classes change places."""
+    y, predicted = np.array([0, 0, 1, 2]), np.array([2, 2, 1, 2])
+    scores = np.array([[0.1, 0.2, 0.7], [0.2, 0.1, 0.7], [0.3, 0.6, 0.1], [0.3, 0.2, 0.5]])
+    found = []
+    for order in ([0, 1, 2], [1, 0, 2]):
+        to = np.array(order)  # its own inverse
+        same = Predictions(
+            0, np.arange(len(y)), to[y], to[predicted], tuple("abc"), scores[:, order], PROBABILITY
+        )
+        try:
+            found.append(measure.take(same))
+        except CoCoError:  # one of two classes
+            return False
+    return None not in found and not np.allclose(found[0], found[1], equal_nan=True)
 
 
 def measured(predictions: Predictions, names: Sequence[str]) -> dict[str, float]:
@@ -411,6 +441,8 @@ def add_measures(
             if predictions is None:
                 without += 1
                 continue
+            if predictions[0].task == "classes":
+                _refuse_order(measures)
             found = {each.fold: measured(each, measures) for each in predictions}
             rows = [{**row, **found.get(row["fold"], {})} for row in task["rows"]]
             for name in measures:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, distributed, nn
 
-from cocoloss._checks import check_n_classes, check_option
+from cocoloss._checks import check_n_classes, check_option, check_truth
 from cocoloss.exceptions import CoCoError
 
 REDUCTIONS = ("mean", "sum")
@@ -108,7 +108,7 @@ class EmbeddingLoss(nn.Module, ABC):
                 f"{process_group!r}"
             )
         self.process_group = process_group
-        self.validate = validate
+        self.validate = check_truth(validate, "validate")
         self._constants: dict[Hashable, Tensor] = {}
 
     @abstractmethod
@@ -294,6 +294,7 @@ def _check_embeddings(embeddings: Tensor, embedding_dim: int | None) -> Tensor:
             f"embeddings must be a torch tensor, not {type(embeddings).__name__}; "
             f"use torch.as_tensor(embeddings)"
         )
+    _refuse_meta(embeddings, "embeddings")
     if embeddings.layout is not torch.strided:
         raise CoCoError(f"embeddings must be dense, not {embeddings.layout}; use .to_dense()")
     if embeddings.dim() not in (2, 3):
@@ -445,14 +446,26 @@ def _numbers(*scalars: Tensor) -> list[float]:
     return numbers
 
 
+def _refuse_meta(tensor: Tensor, name: str) -> None:
+    """Refuse a tensor that has a shape alone, as of a model that was made without memory."""
+    if tensor.is_meta:
+        raise CoCoError(
+            f"{name} are on the device 'meta', which holds no numbers; move the model to a real "
+            f"device, by model.to_empty(device='cpu') and its weights"
+        )
+
+
 def as_tensor(values: object, name: str) -> Tensor:
     """Return labels or weights as a tensor, from whatever numpy can read."""
     if isinstance(values, Tensor):
+        _refuse_meta(values, name)
         return values
     try:
         array = np.asarray(values)  # of a pandas Series the values, whatever its index
         if array.dtype == object:  # whole numbers in boxes; anything else stays, and is refused
             array = np.asarray(array.tolist())
+        if array.dtype.kind not in "biufc":
+            raise TypeError(f"these are {array.dtype}")
         # A copy, because torch takes neither negative strides nor foreign bytes, and warns of
         # arrays that are read-only.
         return torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))

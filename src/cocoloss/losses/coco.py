@@ -8,7 +8,13 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from cocoloss._checks import check_balance, check_integer, check_option, check_priors
+from cocoloss._checks import (
+    check_balance,
+    check_integer,
+    check_option,
+    check_priors,
+    check_truth,
+)
 from cocoloss.exceptions import CoCoError
 from cocoloss.geometry import SIMILARITIES, validate_similarity
 from cocoloss.geometry import similarity as named_similarity
@@ -131,7 +137,7 @@ class CoCoLoss(EmbeddingLoss):
             self.similarity = validate_similarity(similarity, self.n_classes)
         check_class_order(priors, "priors")
         self.priors = None if priors is None else check_priors(priors, self.n_classes)
-        self.normalize = bool(normalize)
+        self.normalize = check_truth(normalize, "normalize")
         if not isinstance(norm_weight, Real) or not 0 <= float(norm_weight) < np.inf:
             raise CoCoError(f"norm_weight must be a number at least 0, not {norm_weight!r}")
         self.norm_weight: float = float(norm_weight)
