@@ -261,7 +261,6 @@ BAD_CALLS = {
     "labels float": ((H, Y.double()), r"must be integers.*labels.long\(\)"),
     "labels boolean": ((H, Y > 1), "not torch.bool"),
     "labels of names": ((H, ["a"] * 6), "labels must be numbers"),
-    "labels of bytes": ((H, [b"a"] * 6), "labels must be numbers.*these are .S1"),
     "labels on meta": ((H, Y.to("meta")), "labels are on the device 'meta'"),
     "labels missing": ((H, np.array([0, 1, 2, 3, 0, None])), "labels must be numbers"),
     "labels too short": ((H, Y[:-1]), r"shape \(6,\), but has shape \(5,\)"),

@@ -464,8 +464,6 @@ def as_tensor(values: object, name: str) -> Tensor:
         array = np.asarray(values)  # of a pandas Series the values, whatever its index
         if array.dtype == object:  # whole numbers in boxes; anything else stays, and is refused
             array = np.asarray(array.tolist())
-        if array.dtype.kind not in "biufc":
-            raise TypeError(f"these are {array.dtype}")
         # A copy, because torch takes neither negative strides nor foreign bytes, and warns of
         # arrays that are read-only.
         return torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
