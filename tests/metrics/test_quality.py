@@ -8,7 +8,16 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import cohen_kappa_score, log_loss, r2_score, roc_auc_score
 
 from cocoloss.metrics import balanced_accuracy
-from cocoloss.metrics.quality import Measure, Quality, auc, class_measures, number_measures
+from cocoloss import CoCoClassifier
+from cocoloss.metrics.quality import (
+    SHARED,
+    Measure,
+    Quality,
+    auc,
+    class_measures,
+    number_measures,
+    with_shared_rows,
+)
 
 
 def auc_by_pairs(scores, is_positive, weights):
@@ -138,8 +147,30 @@ def test_errors_of_numbers_are_what_drawing_rows_again_gives():
 def test_all_rows_right_is_no_certainty():
     labels = np.array([0, 0, 0, 1, 1, 1])
     found = class_measures(labels, np.eye(2)[labels], np.ones(6), None)
-    assert found["balanced accuracy"].value == 1
-    assert 0.1 < found["balanced accuracy"].error < 0.3
+    for name in ("balanced accuracy", "AUC"):
+        assert found[name].value == 1
+        assert 0.1 < found[name].error < 0.3, name
+
+
+def test_errors_grow_where_a_class_has_few_rows():
+    before = {"R2": Measure(0.5, 0.03, 0.0)}
+    few, many = (with_shared_rows(before, n)["R2"] for n in (SHARED / 3, 1e9))
+    assert few == (0.5, pytest.approx(0.06), 0.0)
+    assert many == pytest.approx(before["R2"])
+
+
+def test_two_errors_hold_what_other_rows_have():
+    rng, within = np.random.default_rng(0), []
+    for _ in range(12):
+        y = rng.integers(2, size=1040)
+        X = rng.normal(size=(1040, 5)) + 0.7 * y[:, None] * np.eye(5)[0]
+        fit = CoCoClassifier(random_state=0).fit(X[:40], y[:40])
+        found = class_measures(y[40:], fit.predict_proba(X[40:]), np.ones(1000), None)
+        within += [
+            abs(fit.quality_[name].value - value) <= 2 * np.hypot(fit.quality_[name].error, error)
+            for name, (value, error, _) in found.items()
+        ]
+    assert np.mean(within) >= 0.9
 
 
 def test_it_is_said_in_one_line():

@@ -128,13 +128,15 @@ class TableEstimator(TransformerMixin, BaseEstimator):
 
         A :class:`cocoloss.metrics.quality.Quality`: ``str`` of it is one line.
         """
-        from cocoloss.metrics.quality import Quality  # noqa: PLC0415 - if asked for
+        from cocoloss.metrics.quality import Quality, with_shared_rows  # noqa: PLC0415 - seldom
 
         try:
             honest = self._honest_rows()
         except CoCoError as error:
             raise AttributeError(str(error)) from None
-        return Quality(honest.how, len(honest.true), self._measures(honest))
+        n, n_classes = len(honest.true), len(getattr(self, "classes_", [0]))
+        measures = with_shared_rows(self._measures(honest), n / n_classes)
+        return Quality(honest.how, n, measures)
 
     def _honest_rows(self) -> Any:
         """Return what is said of rows by what has not learnt from them, or say why nothing is."""
