@@ -51,8 +51,7 @@ from cocoloss.threads import WORTH_A_THREAD, threads_for
 N_NETWORKS = 3
 ROWS_A_SECOND = 150_000  # that one network is trained on; to foresee how long it takes
 HELD_OUT, MOST_HELD_OUT = 0.15, 20_000  # rows that decide what networks weigh
-BESIDE = 1 / 3  # of the say, where labels are too few to decide it, and at most
-FADING = 7  # over the labels of a class
+BESIDE = 1 / 3  # of the say, where labels are too few to decide it
 LEAST_SAY = 0.05  # weight below which networks stay out
 
 
@@ -138,7 +137,7 @@ def finish_kernels(solved: Solved, networks: Fitted | None = None) -> Fitted:
     left_out = Honest("left out", said, rows.labels, rows.weights)
     fitted = Fitted(model, history, rows.preprocessor, [found.readout], honest=left_out)
     if networks is not None:
-        beside = min(BESIDE, FADING * len(rows.classes) / len(rows.labels))
+        beside = min(BESIDE, 2 * len(rows.classes) / len(rows.labels))
         fitted = _pool(fitted, networks, 1 - beside, beside)
     elif design is not None:
         fitted = _with_networks(fitted, rows, design, found, pace)
