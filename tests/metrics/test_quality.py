@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import cohen_kappa_score, log_loss, r2_score, roc_auc_score
 
-from cocoloss.metrics import balanced_accuracy
 from cocoloss import CoCoClassifier
+from cocoloss.metrics import balanced_accuracy
 from cocoloss.metrics.quality import (
     SHARED,
     Measure,

@@ -269,17 +269,18 @@ def _depends_on_order(measure: Measure) -> bool:
     """Return whether a measure changes when three classes change places."""
     y, predicted = np.array([0, 0, 1, 2]), np.array([2, 2, 1, 2])
     scores = np.array([[0.1, 0.2, 0.7], [0.2, 0.1, 0.7], [0.3, 0.6, 0.1], [0.3, 0.2, 0.5]])
-    found = []
+    found: list[float] = []
     for order in ([0, 1, 2], [1, 0, 2]):
         to = np.array(order)  # its own inverse
         same = Predictions(
             0, np.arange(len(y)), to[y], to[predicted], tuple("abc"), scores[:, order], PROBABILITY
         )
         try:
-            found.append(measure.take(same))
+            value = measure.take(same)
         except CoCoError:  # one of two classes
             return False
-    return None not in found and not np.allclose(found[0], found[1], equal_nan=True)
+        found.append(np.nan if value is None else value)
+    return not np.allclose(*found, equal_nan=True)
 
 
 def measured(predictions: Predictions, names: Sequence[str]) -> dict[str, float]:
