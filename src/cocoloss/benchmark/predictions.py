@@ -280,7 +280,7 @@ def _depends_on_order(measure: Measure) -> bool:
         except CoCoError:  # one of two classes
             return False
         found.append(np.nan if value is None else value)
-    return not np.allclose(*found, equal_nan=True)
+    return not np.allclose(found[0], found[1], equal_nan=True)
 
 
 def measured(predictions: Predictions, names: Sequence[str]) -> dict[str, float]:
