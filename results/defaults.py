@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cocoloss._checks import counted
 from cocoloss.benchmark.analysis import AccuracyAnalysis, Findings, Leads, Ranking, rank
 from cocoloss.benchmark.tasks import FAILED, OK, OPEN, TIMEOUT
 from cocoloss.report import bench_rankings
@@ -114,7 +115,8 @@ def progress(findings: Findings, models: Sequence[str], spec: Mapping[str, Any])
         to_come = int((status == OPEN).any(axis=1).sum())
         said = f"{done} of the {len(planned)} tables have results of all models, and only these"
         said += " are compared."
-        said += f" So far {to_come} are not finished." if to_come else ""
+        if to_come:
+            said += f" Some models have not run yet on {counted(to_come, 'table')}."
     limit = str(spec["limits"]["seconds_per_task"]).replace("m", " minutes")
     lost = findings.missing[findings.missing["model"].isin(models)]
     for how, words in {TIMEOUT: f"took longer than {limit}", FAILED: "failed"}.items():
@@ -142,13 +144,13 @@ def summary_grid(findings: Findings, ranking: Ranking) -> Grid:
     means = means.sort_values("balanced_accuracy", ascending=False)
     most = by_table["peak_memory"].groupby("model").max()
     against, verdicts = ranking.by_score, of_ranking(ranking)["verdict"]
-    counted = []
+    counts = []
     for model in means.index:
         if model == reference or model not in verdicts:
-            counted.append([Cell(MISSING), Cell(MISSING)])
+            counts.append([Cell(MISSING), Cell(MISSING)])
             continue
         n = [int(c.loc[reference, model]) for c in (against.wins, against.ties, against.losses)]
-        counted.append([Cell("{} / {} / {}".format(*n), n[0] - n[2]), Cell(verdicts[model])])
+        counts.append([Cell("{} / {} / {}".format(*n), n[0] - n[2]), Cell(verdicts[model])])
     columns = []
     for measure in measures:
         _, digits, higher = MEANS[measure]
@@ -166,7 +168,7 @@ def summary_grid(findings: Findings, ranking: Ranking) -> Grid:
         tuple(
             (Cell(str(name)), score, *counts, *cells)
             for name, score, counts, *cells in zip(
-                means.index, balanced, counted, *others, *memory, strict=True
+                means.index, balanced, counts, *others, *memory, strict=True
             )
         ),
         caption="Seconds are of one fit. Peak memory is that of a fit and its predictions, beyond "
