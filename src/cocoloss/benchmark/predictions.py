@@ -265,6 +265,7 @@ def _refuse_order(names: Sequence[str]) -> None:
             )
 
 
+@cache  # asked for in every task
 def _depends_on_order(measure: Measure) -> bool:
     """Return whether a measure changes when three classes change places."""
     y, predicted = np.array([0, 0, 1, 2]), np.array([2, 2, 1, 2])
